@@ -18,6 +18,7 @@ from bench.data import START, scattered_key, size_of
 from millstream.codec import shards_of
 from millstream.durable import read_record
 from millstream.stores.contract import Fence
+from millstream.stores.function_counts import FunctionCounts
 from millstream.stores.home import Home
 from millstream.stores.layout import pack_slate, slates_of
 from millstream.stores.progress import Progress
@@ -47,7 +48,7 @@ def fill_store(
     """Makes a store with `slates` slates without a run: only for reading, not for running."""
     home = Home.make(store, app, None, {UPDATE: "dict"})
     _put(home, (key(number) for number in range(slates)), Fence(home.raise_epoch(), 0, 0))
-    home.write_progress(Progress(batch=0, slates={UPDATE: slates}))
+    home.write_progress(Progress(batch=0, functions={UPDATE: FunctionCounts(slates=slates)}))
 
 
 def _put(home: Home, keys: Iterator[str], fence: Fence) -> None:

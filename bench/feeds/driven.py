@@ -153,9 +153,9 @@ class Driven:
             return task.finish([intake])
 
     def _count(self, report: Report) -> None:
-        if report.letters:
-            raise AssertionError(f"no record must fail; got {report.letters[:3]}")
-        for _, key, encoded in report.outputs.get(f"{NAME}.push", []):
+        if report.rows.letters:
+            raise AssertionError(f"no record must fail; got {report.rows.letters[:3]}")
+        for _, key, encoded in report.rows.outputs.get(f"{NAME}.push", []):
             value: Record = decode_value(encoded)
             if value["kind"] == "push":
                 self.counted.pushes += 1

@@ -91,8 +91,8 @@ class Watch:
             return  # there is no store yet
         if found.batch < 0 or (self.commits and self.commits[-1].batch == found.batch):
             return
-        taken = sum(found.processed.get(name, 0) for name in ("Eleven", "Three"))
-        idle = not (found.waiting or found.held)
+        taken = sum(found.counts(name).processed for name in ("Eleven", "Three"))
+        idle = not (found.waiting or found.pending.held)
         self.commits.append(Commit(found.written / 1e6, found.batch, found.events, taken, idle))
 
     def _sample(self) -> None:

@@ -120,7 +120,7 @@ def test_while_events_are_on_their_way(stored: FeedStore, millstream: Command) -
     says so."""
     stored.append({"kind": "follow", "consumer": "new", "producer": "ann", "at": START + 10**9})
     stored.batch()
-    assert stored.engine.progress.feedback == 1
+    assert stored.engine.progress.pending.feedback == 1
     done = millstream("feeds", "verify", "--all")
     assert done.exit_code == 0
     assert "the producers' side of 10 consumers was not checked" in done.stdout

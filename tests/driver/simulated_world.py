@@ -213,7 +213,7 @@ class World:
         sources = {"numbers": SourceProgress(position=until)}
         unpublished = [*before.unpublished, (plan.batch, [name])] if self.layered else []
         after = Progress(batch=plan.batch, sources=sources, staged=[name], unpublished=unpublished)
-        after.last_seconds = 0.01 if self.rests else 0.0
+        after.timing.last_seconds = 0.01 if self.rests else 0.0
         return cycle.Staged(after)
 
     def commit(self, after: Progress) -> cycle.Happening:

@@ -1,4 +1,7 @@
-"""Stores of format 2, which had Spark's checkpoint in them, are carried over by the first start."""
+"""Stores of earlier formats are carried over by the first start.
+
+Format 2 had Spark's checkpoint, formats 3 and 4 a progress with a field for each count by function.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,16 @@ import json
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
-from damaged_stores import BATCHES, Made, made, slates
+from damaged_stores import BATCHES, KEYS, Made, made, slates
 
+from millstream.durable import write_record
 from millstream.errors import StoreError
 from millstream.stores.contract import Fence
 from millstream.stores.home import FORMAT, Home
+from millstream.stores.progress import FORMER_COUNTS, PARTS, decoded
+from millstream.verifying.store import verify
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +95,45 @@ def test_a_first_batch_of_the_old_kind_that_was_not_committed(stores: Made, tmp_
     assert home.facts.format == 2
     stores.start(store)
     assert slates(store) == slates(stores.after(BATCHES))
+
+
+def as_format_4(stores: Made, store: Path) -> bytes:
+    """The store as a version of formats 3 and 4 would have left it; returns its progress."""
+    shutil.copytree(stores.after(2), store)
+    home = Home.open(store)
+    progress = msgspec.to_builtins(decoded(home.read_progress()))
+    for part in PARTS:
+        progress |= progress.pop(part)
+    for name, counts in progress.pop("functions").items():
+        for field, count in counts.items():
+            progress.setdefault(FORMER_COUNTS[field] or field, {})[name] = count
+    former = msgspec.json.encode(progress)
+    write_record(store / "progress", former)
+    facts = msgspec.to_builtins(home.facts) | {"format": 4}
+    write_record(store / "store.json", msgspec.json.encode(facts))
+    return former
+
+
+def test_a_store_of_format_4_is_carried_over_once(stores: Made, tmp_path: Path) -> None:
+    """Its progress was flat. It is read as it is; the first start says that earlier versions will
+    not open the store, and the counts go on from those before."""
+    store = tmp_path / "store"
+    as_format_4(stores, store)
+    before, total = decoded(Home.open(store).read_progress()), KEYS * BATCHES
+    assert 0 < before.counts("count").processed < total
+    assert before.slates["count"] == len(slates(store))
+    said: list[str] = []
+    stores.start(store, say=said.append)
+    assert len([sentence for sentence in said if "format 4 and has format 5" in sentence]) == 1
+    assert Home.open(store).facts.format == FORMAT
+    after = decoded(Home.open(store).read_progress())
+    whole = decoded(Home.open(stores.after(BATCHES)).read_progress())
+    for name, counts in whole.functions.items():
+        assert after.counts(name).processed == counts.processed
+        assert after.counts(name).slates == counts.slates
+        assert after.counts(name).residual == 0
+    assert slates(store) == slates(stores.after(BATCHES))
+    assert verify(store).found == []
+    said.clear()
+    stores.start(store, say=said.append)
+    assert said == []

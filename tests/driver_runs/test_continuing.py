@@ -12,7 +12,7 @@ import millstream as ms
 from millstream.driver.in_process import run
 from millstream.errors import InputError, StoreError
 from millstream.settings.settings import Settings
-from millstream.stores.home import Home
+from millstream.stores.home import FORMAT, Home
 from millstream.stores.reader import SlateReader
 from millstream.stores.soft import read_committed
 
@@ -101,8 +101,8 @@ def test_a_store_of_the_format_before_goes_on(tmp_path: Path) -> None:
         run(listening("b"), settings(tmp_path, "b", final=True), say=said.append)
         assert heard(tmp_path) == [["b", 10], ["b", 30]]
     (sentence,) = said
-    assert "the store had format 2 and has format 3 now" in sentence
-    assert Home.open(tmp_path / "store").facts.format == 3
+    assert "the store had format 2 and has format 5 now" in sentence
+    assert Home.open(tmp_path / "store").facts.format == FORMAT
     assert not (tmp_path / "store" / "checkpoint").exists()
 
 

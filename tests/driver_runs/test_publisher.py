@@ -12,6 +12,7 @@ from millstream.driver.outputs import publisher as module
 from millstream.driver.outputs.publisher import Publisher
 from millstream.driver.outputs.sink_retry import SinkRetry
 from millstream.engine.progress import Report
+from millstream.engine.sink_rows import SinkRows
 from millstream.errors import StoreError
 from millstream.log.retention import Retention
 from millstream.sinks.files import read_rows
@@ -41,7 +42,7 @@ def staged(publisher: Publisher) -> list[tuple[int, list[str]]]:
 
 
 def report(batch: int, number: int) -> Report:
-    return Report(outputs={"out": [(100 - 10 * batch + number, "k", encode_value(batch))]})
+    return Report(rows=SinkRows({"out": [(100 - 10 * batch + number, "k", encode_value(batch))]}))
 
 
 @pytest.mark.parametrize("size", [1, 150, 1 << 20])

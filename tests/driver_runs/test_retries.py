@@ -20,7 +20,6 @@ from millstream.letters.selection import LetterFilter
 from millstream.log.stream_logs import FolderLogs, PlaceLogs
 from millstream.places.place_address import place_at
 from millstream.settings.settings import Settings
-from millstream.stores.deliveries import deliveries_to
 from millstream.stores.progress import Progress
 from millstream.stores.reader import SlateReader
 from millstream.stores.soft import read_committed
@@ -82,8 +81,8 @@ def slate(tmp_path: Path, update: str, key: str = "ann") -> Any:
 def balanced(store: Path) -> Progress:
     """The progress, once every delivery is accounted for."""
     progress = read_committed(store)
-    for name in progress.taken:
-        assert deliveries_to(progress, name).residual == 0, name
+    for name in progress.functions:
+        assert progress.counts(name).residual == 0, name
     return progress
 
 
@@ -112,8 +111,8 @@ def test_a_dead_letter_goes_to_the_function_that_failed_once(tmp_path: Path) -> 
     assert slate(tmp_path, "score") == {"seen": [0, 3, 1]}
     assert slate(tmp_path, "count") == {"n": 4}
     progress = balanced(tmp_path / "store")
-    assert deliveries_to(progress, "score").retried == 2
-    assert deliveries_to(progress, "score").dead_letters == 3
+    assert progress.counts("score").retried == 2
+    assert progress.counts("score").dead_letters == 3
     BROKEN.clear()
     assert retry(tmp_path) == (1, 2)
     run(shop(), settings(tmp_path))
@@ -145,7 +144,7 @@ def test_a_record_that_never_was_an_event_is_read_anew(tmp_path: Path) -> None:
     assert slate(tmp_path, "score") == {"seen": [10**15, 10**15 + 1]}
     progress = balanced(tmp_path / "store")
     assert progress.events == 2
-    assert deliveries_to(progress, "count").retried == 2
+    assert progress.counts("count").retried == 2
 
 
 def test_late_events_are_let_in(tmp_path: Path) -> None:
@@ -160,7 +159,7 @@ def test_late_events_are_let_in(tmp_path: Path) -> None:
     assert slate(tmp_path, "count") == {"n": 4}
     assert slate(tmp_path, "score") == {"seen": [1000, 1001, 5, 6]}
     progress = balanced(tmp_path / "store")
-    assert (progress.late, deliveries_to(progress, "count").retried) == (2, 2)
+    assert (progress.late, progress.counts("count").retried) == (2, 2)
 
 
 @pytest.mark.parametrize("kind", ["dropped", "diverted"])
@@ -247,7 +246,7 @@ def test_two_hosts_that_retry_the_same_letters_give_each_once(tmp_path: Path) ->
         logs.close()
     run(shop(), given)
     progress = balanced(tmp_path / "store")
-    assert deliveries_to(progress, "score").processed == 4
+    assert progress.counts("score").processed == 4
 
 
 def test_the_command_gives_letters_again(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from engine.limited_room import all_rows, check_batch
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from progress_counts import by_function
 
 import millstream as ms
 from millstream.app_file.app_file import read_app
@@ -109,4 +110,4 @@ def test_keep_in_a_file(tmp_path: Path) -> None:
     engine = InProcess(app.checked(), shards=1)
     engine.batch(events_of([("a", 1), ("b", 1), ("a", 1), ("c", 1)]))
     assert users(engine, "count") == {"a", "c"}
-    assert engine.progress.evicted == {"count": 1}
+    assert by_function(engine.progress.functions, "evicted") == {"count": 1}

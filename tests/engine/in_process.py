@@ -20,13 +20,13 @@ from millstream.engine.horizon import Lane, is_due
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task, run_whole
 from millstream.engine.plan import Plan
-from millstream.engine.progress import Report, advanced, sink_row
+from millstream.engine.progress import Report, advanced
 from millstream.engine.router import Placed
+from millstream.engine.sink_rows import sink_row
 from millstream.model.event import Event
 from millstream.model.workflow import Workflow
 from millstream.slate_changes import SlateChanges
 from millstream.stores.contract import Store
-from millstream.stores.deliveries import deliveries_to
 from millstream.stores.memory import MemoryStore
 from millstream.stores.progress import Progress
 
@@ -82,7 +82,7 @@ class InProcess:
         if step is not None:
             stepped(self.workflow, step, self.progress, reports)
         for function in self.workflow.functions:
-            owed = deliveries_to(self.progress, function.name)
+            owed = self.progress.counts(function.name)
             assert owed.residual == 0, (function.name, owed)
 
     def _one_task(self, beat: Any, events: Sequence[Event]) -> list[Report]:
@@ -149,17 +149,19 @@ class InProcess:
         return intakes
 
     def _collect(self, report: Report) -> None:
-        for name, rows in report.outputs.items():
+        for name, rows in report.rows.outputs.items():
             self.streams.setdefault(name, []).extend(
                 Event(name, ts, key, decode_value(value)) for ts, key, value in rows
             )
         self.dropped.extend(
             (name, Event(stream, ts, key, decode_value(value)))
-            for name, stream, ts, key, value in report.dropped_events
+            for name, stream, ts, key, value in report.rows.dropped_events
         )
-        self.late.extend(Event(n, ts, k, decode_value(v)) for n, ts, k, v in report.late_events)
-        self.letters.extend(map(sink_row, report.letters))
-        for name, changes in report.slate_changes.items():
+        self.late.extend(
+            Event(n, ts, k, decode_value(v)) for n, ts, k, v in report.rows.late_events
+        )
+        self.letters.extend(map(sink_row, report.rows.letters))
+        for name, changes in report.rows.slate_changes.items():
             self.changes.setdefault(name, SlateChanges()).extend(changes)
 
     def settle(self, *, final: bool) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.in_process import InProcess
 from engine.outcome import Rows, stored
+from progress_counts import by_function
 
 from millstream.codec import decode_value, encode_value, slate_codec
 from millstream.engine.cells.priority import mark_of
@@ -192,7 +193,7 @@ def check_order(engine: InProcess) -> None:
 
 def check_batch(engine: InProcess, events: Sequence[Event]) -> int:
     """Run a batch and hold it against its twin without limits; how many slates went."""
-    twin, before = twin_of(engine), Counter(engine.progress.evicted)
+    twin, before = twin_of(engine), Counter(by_function(engine.progress.functions, "evicted"))
     emitted = {name: len(some) for name, some in engine.streams.items()}
     twin.batch(events)
     engine.batch(events)
@@ -201,9 +202,9 @@ def check_batch(engine: InProcess, events: Sequence[Event]) -> int:
         gone = going(must, update, engine.shards)
         must = less(must, update, gone)
         went[update.name] += len(gone)
-        assert engine.progress.slates.get(update.name, 0) == len(slates_in(must, update))
+        assert engine.progress.counts(update.name).slates == len(slates_in(must, update))
     assert plain(all_rows(engine)) == must
-    assert Counter(engine.progress.evicted) == went
+    assert Counter(by_function(engine.progress.functions, "evicted")) == went
     check_order(engine)
     for name, some in engine.streams.items():
         assert sorted(map(str, some[emitted.get(name, 0) :])) == sorted(

@@ -143,7 +143,8 @@ def of_engine(run: InProcess) -> Outcome:
         for one in run.letters
     ]
     progress = run.progress
-    counted = {name: getattr(progress, name) for name in ("emitted", "failed")}
+    failed = {name: counts.failed for name, counts in progress.functions.items()}
+    counted = {"emitted": progress.emitted, "failed": failed}
     counts = {name: {key: n for key, n in some.items() if n} for name, some in counted.items()}
     rows = stored(run.store, progress.batch)
     # The order of slates follows from them: tests/engine/test_room.py holds it.

@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 from millstream.engine import columns
 from millstream.engine.horizon import Lane
 from millstream.model.event import Event
-from millstream.stores.deliveries import deliveries_to
 from millstream.stores.lmdb import LmdbStore
 from millstream.stores.memory import MemoryStore
 
@@ -78,7 +77,7 @@ def check_conserved(case: Case, engine: InProcess) -> None:
     """Every event was delivered once to each function that subscribes to its stream, and every
     delivery is accounted for."""
     for function in engine.workflow.functions:
-        owed = deliveries_to(engine.progress, function.name)
+        owed = engine.progress.counts(function.name)
         assert owed.residual == 0, (function.name, owed)
         delivered = sum(len(engine.streams.get(stream, ())) for stream in function.subscribes)
         assert owed.processed + owed.dead_letters == delivered, function.name
@@ -86,7 +85,7 @@ def check_conserved(case: Case, engine: InProcess) -> None:
         taken = [event for event in less_late(case, engine) if event.stream == source.name]
         assert len(engine.streams.get(source.name, ())) == len(taken)
     assert engine.progress.waiting == 0
-    assert engine.progress.feedback == 0
+    assert engine.progress.pending.feedback == 0
     assert engine.progress.late == len(engine.late)
     assert engine.progress.dead_letters == len(engine.letters)
 

@@ -15,6 +15,7 @@ from engine.outcome import of_engine, of_reference
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from progress_counts import by_function
 
 from millstream import App
 from millstream.engine import combiner
@@ -158,8 +159,8 @@ def check(case: Made, engine: InProcess) -> None:
     progress = engine.progress
     for update in engine.workflow.updates:
         delivered = sum(len(engine.streams.get(stream, ())) for stream in update.subscribes)
-        failed = progress.failed.get(update.name, 0)
-        assert progress.processed.get(update.name, 0) + failed == delivered, update.name
+        failed = progress.counts(update.name).failed
+        assert progress.counts(update.name).processed + failed == delivered, update.name
 
 
 @settings(max_examples=examples(200))
@@ -255,7 +256,7 @@ def test_a_hot_key_is_one_partial() -> None:
     engine._layer_task = counting  # type: ignore[method-assign]
     engine.batch(_events(*range(500)))
     assert sum(sent) == 1
-    assert engine.progress.processed == {"hits": 500}
+    assert by_function(engine.progress.functions, "processed") == {"hits": 500}
 
 
 def test_on_error_fail_stops_at_a_lift() -> None:
@@ -282,8 +283,8 @@ def test_a_merge_that_raises_is_a_dead_letter_for_its_events(lane: Lane) -> None
     assert (letter["function"], letter["stream"], letter["key"]) == ("hits", "", "x")
     assert letter["value"] == 5
     assert "10 is the most" in letter["error"]
-    assert engine.progress.processed == {"hits": 2}
-    assert engine.progress.failed == {"hits": 4}
+    assert by_function(engine.progress.functions, "processed") == {"hits": 2}
+    assert by_function(engine.progress.functions, "failed") == {"hits": 4}
     assert engine.progress.dead_letters == 4
 
 
@@ -304,8 +305,8 @@ def test_a_slate_over_the_limit_is_a_dead_letter() -> None:
     engine = InProcess(_app(TALLY, slate_limit="20").checked())
     engine.batch(_events(1, 2))
     engine.batch(_events(3, 4, 5))
-    assert engine.progress.failed == {"hits": 3}
-    assert engine.progress.processed == {"hits": 2}
+    assert by_function(engine.progress.functions, "failed") == {"hits": 3}
+    assert by_function(engine.progress.functions, "processed") == {"hits": 2}
 
 
 @pytest.mark.parametrize("algebra", ALGEBRAS, ids=lambda algebra: algebra.name)
@@ -349,6 +350,6 @@ def test_a_ttl_that_is_taken_away_leaves_no_event_waiting() -> None:
     assert after.progress.waiting == 3
     after.settle(final=True)
     assert after.progress.waiting == 0
-    assert after.progress.processed == {"hits": 4}
+    assert by_function(after.progress.functions, "processed") == {"hits": 4}
     (row,) = of_engine(after).rows.values()
     assert row.endswith(b"4")

@@ -233,7 +233,7 @@ def test_the_events_of_a_key_come_in_one_call() -> None:
     engine = InProcess(app.checked())
     engine.batch([Event("numbers", ts, "k", ts) for ts in range(100)])
     assert calls == [100]
-    assert engine.progress.processed["total"] == 100
+    assert engine.progress.counts("total").processed == 100
 
 
 def test_a_bad_event_spoils_no_other() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from progress_counts import set_fields
 
 import millstream as ms
 from millstream.driver.batch_plan.next_beat import next_beat
@@ -150,7 +151,7 @@ def test_the_shuffled_lane_steps_once_a_batch() -> None:
     """In the single lane a task loops over its steps. The shuffled lane takes one step, and
     lateness is the target's."""
     progress = seen(a=(200, 0))
-    progress.horizon, progress.least_waiting = 100, 101
+    progress.horizon, progress.pending.least_waiting = 100, 101
     given: dict[str, Any] = {"epoch": 1, "batch": 1, "clock": 1, "started": 0, "final": False}
     looped = workflow(delay=10)
     shuffled = next_beat(looped, progress, lane="shuffled", **given)
@@ -161,7 +162,7 @@ def test_the_shuffled_lane_steps_once_a_batch() -> None:
 
 def test_the_earliest_thing_to_come() -> None:
     """Waiting events, timers and feedback: the least of them."""
-    progress = Progress(least_waiting=5, least_timer=4, least_feedback=6)
+    progress = set_fields(Progress(), least_waiting=5, least_timer=4, least_feedback=6)
     assert earliest_of(progress) == 4
     assert earliest_of(Progress()) is None
 
@@ -170,14 +171,14 @@ def test_the_earliest_thing_to_come() -> None:
     ("progress", "due"),
     [
         (Progress(), False),
-        (Progress(feedback=1), True),
-        (Progress(least_wall=99), True),
-        (Progress(least_wall=101), False),
-        (Progress(highest=9, least_waiting=9), True),
-        (Progress(highest=9, least_waiting=10), False),
-        (Progress(highest=9, least_timer=9), True),
-        (Progress(highest=9, least_timer=10), False),
-        (Progress(least_timer=10), False),
+        (set_fields(Progress(), feedback=1), True),
+        (set_fields(Progress(), least_wall=99), True),
+        (set_fields(Progress(), least_wall=101), False),
+        (set_fields(Progress(), highest=9, least_waiting=9), True),
+        (set_fields(Progress(), highest=9, least_waiting=10), False),
+        (set_fields(Progress(), highest=9, least_timer=9), True),
+        (set_fields(Progress(), highest=9, least_timer=10), False),
+        (set_fields(Progress(), least_timer=10), False),
     ],
 )
 def test_what_makes_a_batch_due(progress: Progress, due: bool) -> None:

@@ -29,20 +29,21 @@ def test_a_hot_key_waits_in_its_own_lane() -> None:
     app = folding("arrival", None)
     engine = InProcess(app.checked(), shards=1)
     slow = 1e9  # microseconds an event: the share is the least there is
-    engine.progress.costs = {"fold": slow}
+    engine.progress.timing.costs = {"fold": slow}
     hot = [Event("in", n, "hot", {"n": 1, "ts": n}) for n in range(3 * LEAST_SHARE)]
     engine.batch([*hot, Event("in", 999, "cool", {"n": 2, "ts": 999})])
     assert field_of(slates(engine, "fold")["hot"], "sum") == LEAST_SHARE
     assert field_of(slates(engine, "fold")["cool"], "sum") == 2
-    assert engine.progress.held == 2 * LEAST_SHARE
-    assert engine.progress.waiting_at["fold"] == 2 * LEAST_SHARE
-    engine.progress.costs = {"fold": slow}
+    assert engine.progress.pending.held == 2 * LEAST_SHARE
+    assert engine.progress.counts("fold").waiting == 2 * LEAST_SHARE
+    engine.progress.timing.costs = {"fold": slow}
     engine.batch([Event("in", 5_000, "hot", {"n": 3, "ts": 5_000})])
     assert field_of(slates(engine, "fold")["hot"], "sum") == 2 * LEAST_SHARE
-    engine.progress.costs = {}  # what is known of its cost is forgotten: nothing waits any more
+    # What is known of its cost is forgotten: nothing waits any more.
+    engine.progress.timing.costs = {}
     engine.settle(final=False)
     assert field_of(slates(engine, "fold")["hot"], "sum") == 3 * LEAST_SHARE + 3
-    assert engine.progress.held == 0
+    assert engine.progress.pending.held == 0
     assert queues_of(engine) == []
 
 
@@ -56,10 +57,10 @@ def test_an_immediate_update_holds_no_key_back() -> None:
         slate["sum"] = slate.get("sum", 0) + 1
 
     engine = InProcess(app.checked(), shards=1)
-    engine.progress.costs = {"count": 1e9}
+    engine.progress.timing.costs = {"count": 1e9}
     engine.batch([Event("in", n, "hot", {}) for n in range(3 * LEAST_SHARE)])
     assert field_of(slates(engine, "count")["hot"], "sum") == 3 * LEAST_SHARE
-    assert engine.progress.held == 0
+    assert engine.progress.pending.held == 0
 
 
 @given(batches, st.sampled_from(LANES))
@@ -68,7 +69,7 @@ def test_shares_change_when_not_what(given: list[list[tuple[str, int, int]]], la
     app = folding("arrival", None)
     engine = InProcess(app.checked(), lane=lane, shards=2)
     for batch in as_events(given):
-        engine.progress.costs = {"fold": 1e9, "last": 1e9}
+        engine.progress.timing.costs = {"fold": 1e9, "last": 1e9}
         engine.batch([event for event in batch for _ in range(9)])
     engine.settle(final=True)
     events = [event for batch in as_events(given) for event in batch for _ in range(9)]
@@ -82,7 +83,7 @@ def test_an_update_once_thought_dear_is_found_to_be_cheap() -> None:
     batch feeds more than that share. It must be enough to measure the cost again."""
     app = folding("arrival", None)
     engine = InProcess(app.checked(), shards=1)
-    engine.progress.costs = {"fold": 1e9}
+    engine.progress.timing.costs = {"fold": 1e9}
     engine.batch([Event("in", n, "k", {"n": 1, "ts": n}) for n in range(20 * LEAST_SHARE)])
-    assert engine.progress.held == 19 * LEAST_SHARE
-    assert engine.progress.costs["fold"] < 0.6e9
+    assert engine.progress.pending.held == 19 * LEAST_SHARE
+    assert engine.progress.timing.costs["fold"] < 0.6e9

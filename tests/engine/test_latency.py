@@ -6,8 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.engine.latency import MOST_ARRIVALS, arrived_in, measure, thinned
-from millstream.engine.progress import Report
+from millstream.engine.progress import Report, SourceReport
 from millstream.stores.progress import Arrival, Latency, Progress
+
+
+def brought(highest: int, oldest: int | None = None) -> Report:
+    """The report of a task whose source had events up to `highest`."""
+    return Report(sources={"in": SourceReport(highest=highest)}, oldest=oldest)
 
 
 def after(before: Progress, *, written: int, horizon: int | None = None) -> Progress:
@@ -29,10 +34,24 @@ def test_in_arrival_order_a_batch_feeds_what_it_brought() -> None:
 def test_in_event_time_order_the_waiting_counts() -> None:
     """Events that came with batch 0 and are fed with batch 2 have waited in between."""
     first = after(Progress(), written=1_500, horizon=10)
-    measure(Progress(), first, [Report(seen={"in": 50})], oldest=1_000, clock=1_100, waits=True)
+    measure(
+        Progress(),
+        first,
+        [brought(50)],
+        oldest=1_000,
+        clock=1_100,
+        waits=True,
+    )
     assert first.measured is None  # nothing was fed
     second = after(first, written=3_000, horizon=20)
-    measure(first, second, [Report(seen={"in": 60})], oldest=2_000, clock=2_500, waits=True)
+    measure(
+        first,
+        second,
+        [brought(60)],
+        oldest=2_000,
+        clock=2_500,
+        waits=True,
+    )
     third = after(second, written=9_000, horizon=55)
     measure(second, third, [Report(oldest=0)], oldest=None, clock=8_500, waits=True)
     assert third.measured == Latency(2, 8_000, 7_000)
@@ -44,7 +63,7 @@ def test_what_is_fed_at_once_has_not_waited() -> None:
     measure(
         Progress(),
         first,
-        [Report(seen={"in": 50}, oldest=0)],
+        [brought(50, oldest=0)],
         oldest=1_000,
         clock=1_100,
         waits=True,

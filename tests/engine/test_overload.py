@@ -37,7 +37,7 @@ from millstream.engine.layers import Task
 from millstream.errors import StoreError
 from millstream.model.event import Event
 from millstream.model.workflow import Order
-from millstream.stores.deliveries import deliveries_to
+from millstream.stores.function_counts import FunctionCounts
 from millstream.stores.home import Home
 
 
@@ -72,7 +72,7 @@ def test_throttled_in_arrival_order_loses_nothing(
     for update in ("fold",):
         found = {key: sum_of(data) for key, data in slates(engine, update).items()}
         assert found == {k: sum_of(v) for (u, k), v in wanted.items() if u == update}
-    assert engine.progress.held == engine.progress.waiting == 0
+    assert engine.progress.pending.held == engine.progress.waiting == 0
     assert queues_of(engine) == []
 
 
@@ -89,7 +89,7 @@ def test_what_is_dropped_is_counted_and_logged(
     for gone in engine.late:
         events.remove(gone)
     dropped = [event for name, event in engine.dropped if name == "fold"]
-    assert len(dropped) == engine.progress.dropped.get("fold", 0)
+    assert len(dropped) == engine.progress.counts("fold").dropped
     for event in dropped:
         events.remove(event._replace(stream="in", ts=event.ts - 1))
     wanted = meant(app, events)
@@ -108,10 +108,10 @@ def test_what_is_diverted_gets_a_degraded_service(
     app = folding(order, limit, "divert")
     engine = run(app, as_events(given), lane, shards=2)
     overflow = engine.streams.get("too_many", [])
-    assert len(overflow) == engine.progress.diverted.get("fold", 0)
+    assert len(overflow) == engine.progress.counts("fold").diverted
     counted = sum(field_of(data, "count") for data in slates(engine, "degraded").values())
     assert counted == len(overflow)
-    main = deliveries_to(engine.progress, "fold")
+    main = engine.progress.counts("fold")
     assert main.processed + main.dead_letters + main.diverted == main.taken
 
 
@@ -142,11 +142,11 @@ def test_pressure_rises_with_what_waits() -> None:
     app = folding("arrival", 10)
     engine = InProcess(app.checked(), shards=1)
     engine.batch([Event("in", n, "k", {"n": 1, "ts": n}) for n in range(30)])
-    assert engine.progress.pressure == pytest.approx(20 / 40)
+    assert engine.progress.pending.pressure == pytest.approx(20 / 40)
     engine.batch([Event("in", n, "k", {"n": 1, "ts": n}) for n in range(30, 90)])
-    assert engine.progress.pressure == 1.0
+    assert engine.progress.pending.pressure == 1.0
     engine.settle(final=False)
-    assert engine.progress.pressure == 0.0
+    assert engine.progress.pending.pressure == 0.0
 
 
 def test_sources_are_not_stopped_when_only_they_can_go_on() -> None:
@@ -167,7 +167,7 @@ def test_sources_are_not_stopped_when_only_they_can_go_on() -> None:
     engine.clock += 10_000_000  # both are idle now
     engine.batch([])
     progress, now = engine.progress, engine.clock
-    assert progress.pressure == 1.0
+    assert progress.pending.pressure == 1.0
     assert pressure_of(workflow, progress, now, started=0) == 1.0  # the run that saw it
     for started in (None, now):  # --available-now, and a start that waits
         assert not is_due(workflow, progress, now, started, final=False)
@@ -189,7 +189,7 @@ def test_a_few_overdue_events_do_not_stop_the_sources() -> None:
     engine.batch([Event("in", 2_000_000, "k", {})])
     engine.batch([])
     assert engine.progress.waiting == 21
-    assert engine.progress.pressure == pytest.approx(20 / 400)
+    assert engine.progress.pending.pressure == pytest.approx(20 / 400)
 
 
 def test_conservation_holds_for_a_function_that_is_added() -> None:
@@ -204,7 +204,8 @@ def test_conservation_holds_for_a_function_that_is_added() -> None:
     engine = WithRefused(app.checked(), shards=1)
     for ts in (100, 200, 5):
         engine.batch([Event("in", ts, "k", {})])
-    assert deliveries_to(engine.progress, "first")[:7] == (6, 2, 0, 0, 0, 3, 1)
+    first_counts = FunctionCounts(taken=6, processed=2, refused=3, late=1)
+    assert outcomes(engine.progress.counts("first")) == outcomes(first_counts)
 
     @app.update("in")
     def second(event: ms.Event, slate: dict[str, int]) -> None:
@@ -214,7 +215,16 @@ def test_conservation_holds_for_a_function_that_is_added() -> None:
         app.checked(), shards=1, store=engine.store, progress=engine.progress, clock=engine.clock
     )
     more.batch([Event("in", 300, "k", {})])
-    assert deliveries_to(more.progress, "second")[:7] == (2, 1, 0, 0, 0, 1, 0)
+    second_counts = FunctionCounts(taken=2, processed=1, refused=1)
+    assert outcomes(more.progress.counts("second")) == outcomes(second_counts)
+
+
+def outcomes(counts: FunctionCounts) -> tuple[int, ...]:
+    """The deliveries that a function was owed, and what became of them."""
+    return (
+        *(counts.taken, counts.processed, counts.dropped, counts.diverted, counts.undecided),
+        *(counts.dead_letters, counts.late, counts.retried, counts.residual),
+    )
 
 
 class WithRefused(InProcess):
@@ -246,7 +256,7 @@ def test_a_queue_is_not_left_to_a_map(tmp_path: Path) -> None:
 
     engine = InProcess(build("update").checked(), shards=1)
     engine.batch([Event("in", n, "k", {}) for n in range(3)])
-    assert engine.progress.held == 2
+    assert engine.progress.pending.held == 2
     assert engine.store is not None
     home = Home.make(tmp_path / "store", "changed", 1, {})
     home.know_functions(["work"])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from progress_counts import by_function
 
 from millstream import App, Event, algebra
 from millstream.codec import encode_value
@@ -70,8 +71,13 @@ def outcome(
     for number in range(2):
         with store.shard(number).at(0) as view:
             rows.extend(view.scan(b""))
-    told = (report.events, report.seen, report.highest, report.processed, report.taken)
-    outputs = {name: sorted(output) for name, output in report.outputs.items()}
+    told = (
+        report.sources,
+        report.highest,
+        by_function(report.functions, "processed"),
+        by_function(report.functions, "taken"),
+    )
+    outputs = {name: sorted(output) for name, output in report.rows.outputs.items()}
     return sorted(rows), told, report.emitted, report.late, report.dead_letters, outputs
 
 

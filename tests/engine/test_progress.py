@@ -9,20 +9,14 @@ import pytest
 from engine.in_process import InProcess
 from hypothesis import given
 from hypothesis import strategies as st
+from progress_counts import by_function, functions
 
 import millstream as ms
 from millstream.engine.horizon import Lane
-from millstream.engine.progress import (
-    Progress,
-    Report,
-    SourceProgress,
-    advanced,
-    greatest,
-    least,
-    letter_row,
-    sink_row,
-)
+from millstream.engine.progress import Report, SourceReport, advanced, greatest, least
+from millstream.engine.sink_rows import SinkRows, letter_row, sink_row
 from millstream.model.rules import DeadLetter
+from millstream.stores.progress import PendingWork, Progress, SourceProgress
 
 
 def after(before: Progress, *reports: Report, clock: int = 50) -> Progress:
@@ -31,11 +25,21 @@ def after(before: Progress, *reports: Report, clock: int = 50) -> Progress:
 
 def test_counts_add_up_over_tasks_and_batches() -> None:
     """Events, late events, dead letters and deliveries are sums over all tasks so far."""
-    one = Report(events={"a": 2}, late=1, dead_letters=1, processed={"f": 2}, waiting=3)
-    two = Report(events={"a": 1, "b": 5}, processed={"f": 1, "g": 4}, waiting=-1)
+    one = Report(
+        sources={"a": SourceReport(2)},
+        late=1,
+        dead_letters=1,
+        functions=functions(processed={"f": 2}),
+        waiting=3,
+    )
+    two = Report(
+        sources={"a": SourceReport(1), "b": SourceReport(5)},
+        functions=functions(processed={"f": 1, "g": 4}),
+        waiting=-1,
+    )
     progress = after(after(Progress(), one, two), two)
     assert (progress.events, progress.late, progress.dead_letters) == (14, 1, 1)
-    assert progress.processed == {"f": 4, "g": 8}
+    assert by_function(progress.functions, "processed") == {"f": 4, "g": 8}
     assert progress.waiting == 1
     assert progress.batch == 1
 
@@ -59,7 +63,7 @@ def test_the_time_of_storing_is_counted_by_function(lane: Lane) -> None:
     for batch in range(2):
         events = [ms.Event("s", 1_000 * batch + n, str(n), None) for n in range(500)]
         engine.batch([*events, ms.Event("t", 1_000 * batch, "k", None)])
-        now = engine.progress.stored
+        now = by_function(engine.progress.functions, "stored")
         assert now["many"] > known.get("many", 0)
         assert now["many"] > 5 * now["few"]
         known = now
@@ -68,8 +72,12 @@ def test_the_time_of_storing_is_counted_by_function(lane: Lane) -> None:
 def test_a_source_is_heard_of_only_when_it_brings_records() -> None:
     """A source's clock is that of the last batch that brought any of its records."""
     before = Progress(sources={"a": SourceProgress(9, 10, "here", 4)})
-    assert after(before, Report(events={"a": 0})).sources["a"] == SourceProgress(9, 10, "here", 4)
-    moved = after(before, Report(events={"a": 2}, seen={"a": 7}), Report(seen={"a": 5}))
+    assert after(before, Report(sources={"a": SourceReport(0)})).sources["a"] == SourceProgress(
+        9, 10, "here", 4
+    )
+    moved = after(
+        before, Report(sources={"a": SourceReport(2, 7)}), Report(sources={"a": SourceReport(0, 5)})
+    )
     assert moved.sources["a"] == SourceProgress(9, 50, "here", 6)
 
 
@@ -99,16 +107,14 @@ def test_time_never_goes_back(reports: list[tuple[int | None, int | None]]) -> N
 
 def test_what_is_to_come_is_known_afresh() -> None:
     """Waiting events, timers and feedback to come are those that this batch's tasks report."""
-    before = Progress(least_waiting=1, least_timer=1, least_wall=1, feedback=3, least_feedback=1)
+    before = Progress(pending=PendingWork(1, 1, 1, 3, 1))
     progress = after(
         before,
-        Report(least_waiting=7, least_timer=8, least_wall=9, feedback=1, least_feedback=4),
-        Report(least_waiting=6, feedback=1, least_feedback=5),
+        Report(pending=PendingWork(7, 8, 9, 1, 4)),
+        Report(pending=PendingWork(6, None, None, 1, 5)),
     )
-    assert (progress.least_waiting, progress.least_timer, progress.least_wall) == (6, 8, 9)
-    assert (progress.feedback, progress.least_feedback) == (2, 4)
-    empty = after(progress, Report())
-    assert (empty.least_waiting, empty.least_timer, empty.feedback) == (None, None, 0)
+    assert progress.pending == PendingWork(6, 8, 9, 2, 4)
+    assert after(progress, Report()).pending == PendingWork()
 
 
 def test_least_and_greatest_leave_out_what_is_not_there() -> None:
@@ -119,7 +125,9 @@ def test_least_and_greatest_leave_out_what_is_not_there() -> None:
 
 def test_progress_survives_being_written() -> None:
     """The record that commits a batch reads back as it was."""
-    progress = after(Progress(query="q"), Report(seen={"a": 5}, horizon=3), clock=9)
+    progress = after(
+        Progress(query="q"), Report(sources={"a": SourceReport(highest=5)}, horizon=3), clock=9
+    )
     assert msgspec.json.decode(msgspec.json.encode(progress), type=Progress) == progress
 
 
@@ -127,6 +135,6 @@ def test_progress_survives_being_written() -> None:
 def test_any_value_travels_in_a_dead_letter(value: object) -> None:
     """A report carries dead letters with whatever value an event can have."""
     letter = DeadLetter("f", "s", 1, "k", value, "ValueError: no", batch=2)
-    report = Report(letters=[letter_row(letter)])
-    (found,) = msgspec.msgpack.decode(msgspec.msgpack.encode(report), type=Report).letters
+    report = Report(rows=SinkRows(letters=[letter_row(letter)]))
+    (found,) = msgspec.msgpack.decode(msgspec.msgpack.encode(report), type=Report).rows.letters
     assert DeadLetter(**sink_row(found)) == letter

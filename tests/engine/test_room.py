@@ -14,6 +14,7 @@ from engine.room_app import BATCHES, KEYS, LANES, an_app, event, keys, later
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from progress_counts import by_function
 
 import millstream as ms
 from millstream.model.event import Event
@@ -67,7 +68,7 @@ def test_with_room_enough_it_is_the_reference(
         engine.batch(batch)
     engine.settle(final=True)
     assert not engine.late
-    assert engine.progress.evicted == {}
+    assert by_function(engine.progress.functions, "evicted") == {}
     events = [one for batch in given for one in batch]
     assert of_engine(engine) == of_reference(app.checked(), events, shards)
     check_order(engine)
@@ -96,7 +97,10 @@ def test_tasks_tried_again_and_crashes_change_nothing(
     for batch in later(batches):
         for engine in engines:
             engine.batch(batch)
-    first, *others = [(all_rows(one), one.progress.evicted, of_engine(one)) for one in engines]
+    first, *others = [
+        (all_rows(one), by_function(one.progress.functions, "evicted"), of_engine(one))
+        for one in engines
+    ]
     assert all(other == first for other in others)
 
 
@@ -135,7 +139,7 @@ def test_what_goes_is_as_if_forgotten() -> None:
     engine.batch([Event("in", 51, "light", 20)])
     engine.batch([Event("in", 99, "light", 1)])
     assert engine.streams["rang"][-1][2:] == ("light", 20), "of the 1 from before nothing is left"
-    assert engine.progress.evicted == {"count": 2}
+    assert by_function(engine.progress.functions, "evicted") == {"count": 2}
 
 
 def test_without_a_priority_the_last_update_decides() -> None:
@@ -167,11 +171,12 @@ def test_a_priority_that_fails_stops_nothing(bad: Any) -> None:
     assert keys(engine, "count") == {"odd", "a"}
     engine.batch([Event("in", 9, "odd", 0), Event("in", 2, "b", 0)])
     assert keys(engine, "count") == {"a", "b"}
-    told = engine.progress.unranked["count"]
+    told = engine.progress.counts("count").unranked
+    assert told is not None
     assert (told.count, told.key, told.batch) == (2, "odd", 1)
     assert ("missing" if bad == "raise" else "priority must give") in told.error or bad == 10**400
-    assert engine.progress.processed == {"count": 4}
-    assert engine.progress.failed == {}
+    assert by_function(engine.progress.functions, "processed") == {"count": 4}
+    assert by_function(engine.progress.functions, "failed") == {}
 
 
 def test_one_slate_stays_even_if_it_is_too_large() -> None:

@@ -46,7 +46,11 @@ def test_maps_run_at_once_one_behind_the_other() -> None:
     router = router_of(app)
     router.route(SOURCE, columns(5))
     assert {place: times(inbox) for place, inbox in router.placed.items()} == {(2, 0): [7]}
-    assert router.processed == {0: 1, 1: 1}
+    assert {number: counts.processed for number, counts in router.counts.items()} == {
+        0: 1,
+        1: 1,
+        2: 0,
+    }
     assert router.highest == 7
 
 
@@ -136,7 +140,7 @@ def test_a_map_that_fails() -> None:
     (letter,) = router.dead
     assert (letter.function, letter.ts, letter.value, letter.batch) == ("m", 2, {}, 4)
     assert "ValueError: two" in letter.error
-    assert router.processed == {0: 2}
+    assert router.counts[0].processed == 2
 
 
 def test_a_map_that_fails_may_stop_the_application() -> None:

@@ -12,14 +12,14 @@ from engine.in_process import InProcess
 from engine.outcome import of_engine, of_reference
 from hypothesis import given
 from hypothesis import strategies as st
+from progress_counts import by_function
 
 import millstream as ms
 from millstream.engine.cells.feeder import CLOSELY
 from millstream.engine.horizon import Lane
-from millstream.engine.progress import LARGE_BATCHES
 from millstream.model.event import Event
 from millstream.model.workflow import Order
-from millstream.stores.progress import Large
+from millstream.stores.function_counts import LARGE_BATCHES, Large
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 Op = tuple[str, str, int]
@@ -205,7 +205,7 @@ def test_the_largest_slate_over_the_soft_limit_is_reported(lane: Lane) -> None:
     sizes = {"k": 3_000, "l": 5_000, "m": 10}
     events = events_of([(key, ("put", "a", size)) for key, size in sizes.items()])
     engine = run(app, events, [], lane)
-    assert engine.progress.large == {
+    assert by_function(engine.progress.functions, "large") == {
         "dict": Large("l", 5_008, 0),
         "fields": Large("l", 5_015, 0),
         "table": Large("l", 5_002, 0),
@@ -213,7 +213,7 @@ def test_the_largest_slate_over_the_soft_limit_is_reported(lane: Lane) -> None:
     engine.batch(
         [Event("s", 1_000, "l", ["drop", "a", 0]), Event("s", 1_001, "k", ["put", "a", 1])]
     )
-    assert set(engine.progress.large) == {"dict", "fields", "table"}
+    assert set(by_function(engine.progress.functions, "large")) == {"dict", "fields", "table"}
     for _ in range(LARGE_BATCHES):
         engine.batch([])
-    assert engine.progress.large == {}
+    assert by_function(engine.progress.functions, "large") == {}

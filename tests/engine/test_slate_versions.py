@@ -9,6 +9,7 @@ import pytest
 from engine.in_process import InProcess
 from hypothesis import given
 from hypothesis import strategies as st
+from progress_counts import functions
 
 import millstream as ms
 from millstream.codec import encode_slate, encode_value, shard_of, slate_codec
@@ -157,7 +158,7 @@ def test_older_slates_are_those_of_the_reference(
         reference.slates["count", key] = given
     engine = InProcess(workflow, shards=SHARDS, lane=lane, store=stored_rows(app, slates))
     engine.progress.batch = 0
-    engine.progress.slates = {"count": len(slates)}
+    engine.progress.functions = functions(slates={"count": len(slates)})
     ts = 0
     for batch in batches:
         events = []

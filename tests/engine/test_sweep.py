@@ -11,6 +11,7 @@ from engine.outcome import of_engine, of_reference, stored
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from progress_counts import by_function
 
 import millstream as ms
 from millstream.engine.cells import sweep
@@ -18,7 +19,7 @@ from millstream.engine.cells.sweep import Sweeps, sweep_until, vacuum_until
 from millstream.stores.contract import Fence, View
 from millstream.stores.layout import pack_slate, slates_of
 from millstream.stores.memory import MemoryStore
-from millstream.stores.progress import Progress, SourceProgress
+from millstream.stores.progress import PendingWork, Progress, SourceProgress
 
 TTL = 10
 
@@ -63,8 +64,8 @@ def test_expired_slates_go(order: str, slate: type) -> None:
     for ts in (40, 41, 42):
         engine.batch([click(ts, "young")])
     assert slates(engine) == {"young"}
-    assert engine.progress.slates == {"count": 1}
-    assert engine.progress.swept == {"count": 1}
+    assert by_function(engine.progress.functions, "slates") == {"count": 1}
+    assert by_function(engine.progress.functions, "swept") == {"count": 1}
     assert engine.store is not None
     left = [row for _, row in stored(engine.store, engine.progress.batch) if b"old" in row]
     assert left == []
@@ -105,14 +106,14 @@ def test_a_source_that_lags_holds_sweeping_back() -> None:
     sources = {"a": SourceProgress(highest=1_000), "b": SourceProgress(highest=7)}
     progress = Progress(sources=sources)
     assert sweep_until(workflow, progress, 1_000, None) == 7
-    progress.held = 1
+    progress.pending.held = 1
     assert sweep_until(workflow, progress, 1_000, None) is None
     assert sweep_until(an_app().checked(), progress, 1_000, None) == 1_000
 
 
 def test_feedback_holds_a_vacuum_back() -> None:
     """Events on their way round are older than the horizon; a slate that they may find stays."""
-    progress = Progress(horizon=100, highest=120, feedback=1)
+    progress = Progress(horizon=100, highest=120, pending=PendingWork(feedback=1))
     assert vacuum_until("event-time", progress, 60) == 60
     assert vacuum_until("arrival", Progress(horizon=100, highest=120), None) == 120
 

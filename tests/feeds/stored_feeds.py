@@ -89,7 +89,7 @@ class FeedStore:
 
     def settle(self) -> None:
         """Batches until nothing is on its way."""
-        while self.engine.progress.feedback:
+        while self.engine.progress.pending.feedback:
             self._commit([], None)
 
     def _commit(self, events: list[Event], end: list[int] | None) -> int:

@@ -56,13 +56,13 @@ def test_feeds_that_are_right(
         consumer = data.draw(st.sampled_from(CONSUMERS))
         assert found(run, consumer) == ()
     run.settle()
-    assert run.engine.progress.feedback == 0
+    assert run.engine.progress.pending.feedback == 0
     for consumer in CONSUMERS:
         assert found(run, consumer) == ()
 
 
 def found(run: FeedRun, consumer: str) -> tuple[Difference, ...]:
-    settled = run.engine.progress.feedback == 0
+    settled = run.engine.progress.pending.feedback == 0
     return verify_feed(run.placed, run.tables(), consumer, settled=settled).differences
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from held_lock import hold
+from progress_counts import set_fields
 from served import MadeStore
 
 import millstream as ms
@@ -50,7 +51,7 @@ class Payments(MadeStore):
 
     def batch(self, **fields: Any) -> int:
         """Commit a batch."""
-        self.progress.failed = dict(self.letters)
+        set_fields(self.progress, failed=self.letters)
         fields = {"dead_letters": sum(self.letters.values()), **fields}
         return self.commit({"by_card": {"card 1": {"count": 1}}}, **fields)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+from progress_counts import set_fields
 from server.forked_server import ForkedServer
 
 from millstream.codec import encode_value, shard_of
@@ -88,9 +89,7 @@ class MadeStore:
         self.progress.written = time.time_ns() // 1_000
         if (latency := fields.pop("latency", None)) is not None:
             self.progress.measured = Latency(self.progress.batch, latency, 0)
-        for name, value in fields.items():
-            assert hasattr(self.progress, name), name
-            setattr(self.progress, name, value)
+        set_fields(self.progress, **fields)
         self.home.write_progress(self.progress)
         return self.progress.batch
 

@@ -46,10 +46,10 @@ class Shop(MadeStore):
         self.slates = {
             key: slate for key, slate in {**self.slates, **slates}.items() if slate is not None
         }
-        self.progress.slates = {"count": len(self.slates)}
         return self.commit(
             {"count": slates},
             events=self.visits,
+            slates={"count": len(self.slates)},
             emitted={"visits": self.visits, "store_visits": self.visits, "milestones": 7},
             processed={"recognise": self.visits, "count": self.visits},
             spent={"recognise": self.visits * 11, "count": self.visits * 23},

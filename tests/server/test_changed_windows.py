@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from jobs_store import JobStore, application, begins, data
+from progress_counts import functions
 
 from millstream.driver.startup.compatibility import check_parts, lasting
 from millstream.errors import StoreError
@@ -15,7 +16,9 @@ from millstream.stores.progress import Progress
 
 def refusal(made: JobStore, taken: int, **options: Any) -> str:
     """Returns the error of an application whose job has these windows; empty if there is none."""
-    progress = Progress(batch=3, processed={"errors.root": taken, "errorsome.root": 7})
+    progress = Progress(
+        batch=3, functions=functions(processed={"errors.root": taken, "errorsome.root": 7})
+    )
     try:
         check_parts(application(**options).workflow().parts, made.home, progress)
     except StoreError as error:

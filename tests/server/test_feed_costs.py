@@ -12,7 +12,7 @@ from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.policy.latency import FEWEST, MOST_STEPS, PATIENCE, SETTLE
 from millstream.messages.feeds import ReadLatency
 from millstream.server.feeds.feed_costs import CostOverview, FeedCosts
-from millstream.stores.progress import Progress
+from millstream.stores.progress import BatchTiming, Progress
 
 READ, PULL = 300e-6, 20e-6
 
@@ -38,7 +38,9 @@ class Served:
 
     def progress(self, cost: float) -> None:
         """An event has cost the consumers' function so many microseconds."""
-        self.costs.progressed(Progress(costs={"feeds.consumers": cost, "other": 1e9}))
+        self.costs.progressed(
+            Progress(timing=BatchTiming(costs={"feeds.consumers": cost, "other": 1e9}))
+        )
 
 
 def test_the_ratio_is_the_applications_until_it_is_measured() -> None:

@@ -150,8 +150,7 @@ def test_what_is_not_known_has_no_sample() -> None:
 def test_a_server_is_scraped(tmp_path: Path) -> None:
     """The answer is of the type that Prometheus knows, and is as of now each time."""
     made = MadeStore(tmp_path / "store", {"count": "dict"})
-    made.progress.slates["count"] = 2
-    made.commit(late=3, processed={"count": 8})
+    made.commit(late=3, processed={"count": 8}, slates={"count": 2})
     with asked(made.path) as client:
 
         def scraped() -> dict[str, Metric]:

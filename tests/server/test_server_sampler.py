@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from progress_counts import set_fields
 
 from millstream.errors import StoreError
 from millstream.server.status.sampler import Sampler
@@ -20,7 +21,8 @@ def progress(batch: int, at: float, events: int, seconds: float = 0.0, **more) -
     written = START + round(at * SECOND)
     if (latency := more.pop("latency", None)) is not None:
         more["measured"] = Latency(batch, latency, 0)
-    return Progress(batch=batch, written=written, events=events, seconds=seconds, **more)
+    record = Progress(batch=batch, written=written, events=events)
+    return set_fields(record, seconds=seconds, **more)
 
 
 def sampled(*records: Progress) -> Samples:
@@ -153,8 +155,8 @@ def test_functions_that_come_and_go_have_no_wrong_rates() -> None:
     )
     window = samples.window(START + 5 * SECOND, 10)
     assert window is not None
-    assert window.rate(lambda one: one.processed.get("new", 0)) == pytest.approx(4)
-    assert window.rate(lambda one: one.processed.get("old", 0)) == 0
+    assert window.rate(lambda one: one.counts("new").processed) == pytest.approx(4)
+    assert window.rate(lambda one: one.counts("old").processed) == 0
 
 
 def test_latencies_are_of_the_last_minute_and_of_batches_with_records() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from checkins import checkins_store
+from progress_counts import functions, set_fields
 from served import MadeStore, asked, until
 
 from millstream.description import (
@@ -22,8 +23,9 @@ from millstream.messages.status import ServerStatus
 from millstream.server.status.samples import SECOND, Samples
 from millstream.server.status.status_routes import bare_description, status_of
 from millstream.server.streams.numbered_records import Backlog
+from millstream.stores.function_counts import Unranked
 from millstream.stores.home import Facts, held
-from millstream.stores.progress import Latency, Progress, SourceProgress, Unranked
+from millstream.stores.progress import Latency, Progress, SourceProgress
 
 NOW = 1_700_000_000 * SECOND
 SERVER = ServerStatus(NOW, 3, 2, 1, {"2xx": 3}, "http://here", "0.1", "store")
@@ -43,7 +45,7 @@ def description(*functions: FunctionDescription) -> Description:
 
 
 def progress(batch: int, at: float, **counts) -> Progress:
-    return Progress(batch=batch, written=NOW + round(at * SECOND), **counts)
+    return set_fields(Progress(batch=batch, written=NOW + round(at * SECOND)), **counts)
 
 
 def status(
@@ -90,18 +92,20 @@ def test_counts_and_rates_are_those_of_the_progress() -> None:
             events=100 * second,
             late=second,
             dead_letters=10 * second,
+            functions=functions(waiting={"count": 7}),
             waiting=7,
             feedback=2,
             seconds=float(second),
             last_seconds=1.0,
             measured=Latency(second, 1000 * (second + 1), 100 * second),
-            sources={"in": SourceProgress(NOW, NOW, [1, 2], 100 * second)},
+            sources={
+                "in": SourceProgress(NOW, NOW, [1, 2], 100 * second),
+                "files": SourceProgress(refused=3),
+            },
             emitted={"in": 100 * second, "known": 40 * second},
             processed={"count": 40 * second, "tidy": 100 * second},
             spent={"count": 4000 * second, "tidy": 200_000 * second},
             failed={"count": 10 * second},
-            refused={"files": 3},
-            waiting_at={"count": 7},
             slates={"count": 55},
             evicted={"count": second},
             unranked={"count": Unranked(second, "k", "KeyError: 'n'", second)},
@@ -188,23 +192,23 @@ def test_queues_and_slowest_are_the_largest_first_and_few() -> None:
         1,
         10,
         seconds=10.0,
-        waiting_at={name: 3 * number % 16 for number, name in enumerate(names[:15])},
+        waiting={name: 3 * number % 16 for number, name in enumerate(names[:15])},
         spent={name: number * 1000 for number, name in enumerate(names)},
     )
     found = status(app, before, after, now=10)
     sizes = [queue["waiting"] for queue in found["queues"]]
     assert len(sizes) == 10
     assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] == max(after.waiting_at.values())
+    assert sizes[0] == max(counts.waiting for counts in after.functions.values())
     assert found["slowest"] == ["f19", "f18", "f17", "f16", "f15"]
-    few = status(app, progress(0, 0, waiting_at={"f01": 0, "f02": 1}))
+    few = status(app, progress(0, 0, waiting={"f01": 0, "f02": 1}))
     assert few["queues"] == [{"function": "f02", "waiting": 1}]
 
 
 def test_a_store_without_a_description_still_has_a_status() -> None:
     """The updates, streams and sources are taken from the files of the earlier version's run."""
     facts = Facts("retail", 4, {"count": "dict"}, streams=["in", "known"])
-    left = Progress(batch=3, sources={"in": SourceProgress(events=5)}, processed={"tidy": 5})
+    left = progress(3, 0, sources={"in": SourceProgress(events=5)}, processed={"tidy": 5})
     found = status(bare_description(facts, left), left)
     assert found["app"] == "retail"
     assert [source["events"] for source in found["sources"]] == [5]

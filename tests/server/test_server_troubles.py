@@ -6,8 +6,8 @@ from pathlib import Path
 
 from served import MadeStore, asked
 
+from millstream.stores.function_counts import Large
 from millstream.stores.home import held
-from millstream.stores.progress import Large
 from millstream.stores.trouble import Trouble, write_troubles
 
 

@@ -46,8 +46,7 @@ def made() -> Iterator[MadeStore]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         made = MadeStore(Path(folder) / "store", {"count": "dict"})
-        made.progress.slates = {"count": 1}
-        made.commit({"count": {"a": {"n": 1}}})
+        made.commit({"count": {"a": {"n": 1}}}, slates={"count": 1})
         yield made
         for path in [made.path, *made.path.rglob("*")]:
             path.chmod(stat.S_IRWXU)

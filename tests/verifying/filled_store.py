@@ -12,7 +12,7 @@ import millstream as ms
 from millstream.actions.record import Position, make_folder, write_position
 from millstream.description import describe, write_description
 from millstream.durable import with_checksum, write_whole
-from millstream.engine.progress import Report
+from millstream.engine.sink_rows import SinkRows
 from millstream.log.reader import LogReader
 from millstream.log.writer import Entry, LogWriter
 from millstream.model.event import Event
@@ -74,7 +74,7 @@ def dress(path: Path, engine: InProcess) -> None:
     home, progress = Home.open(path), engine.progress
     progress.query = "a-query"
     progress.staged = [f"{progress.batch:012d}-driver.rows"]
-    staged = with_checksum(msgspec.msgpack.encode(Report(outputs={"out": [(1, "k", b"{}")]})))
+    staged = with_checksum(msgspec.msgpack.encode(SinkRows({"out": [(1, "k", b"{}")]})))
     write_whole(home.staging / progress.staged[0], staged)
     log = LogWriter(home.log_of("late"), segment_bytes=2_000)
     for number in range(40):

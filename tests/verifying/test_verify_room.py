@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from progress_counts import by_function
 from verifying.filled_store import SHARDS, clicks, dress, fill
 from verifying.test_vacuum import quietly, rows
 
@@ -46,8 +47,8 @@ def store(tmp_path: Path) -> Path:
     """A store whose updates have each let go more slates than they keep."""
     path = tmp_path / "store"
     engine = fill(path, an_app(), [clicks(0, 500), clicks(500, 600), [], []])
-    assert engine.progress.slates == {"count": 40, "seen": 40}
-    assert engine.progress.evicted["count"] >= 57
+    assert by_function(engine.progress.functions, "slates") == {"count": 40, "seen": 40}
+    assert engine.progress.counts("count").evicted >= 57
     dress(path, engine)
     return path
 

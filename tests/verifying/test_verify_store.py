@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from verifying.filled_store import an_app, clicks, dress, fill
 
-from millstream.engine.progress import read_staged
+from millstream.engine.sink_rows import read_staged
 from millstream.errors import StoreError
 from millstream.stores.contract import Fence, after_prefix
 from millstream.stores.home import Home
@@ -166,8 +166,8 @@ def test_counts_that_do_not_agree(store: Path) -> None:
     """A progress that counts other slates or waiting events than there are is named."""
     home = Home.open(store)
     progress = decoded(home.read_progress())
-    progress.slates["count"] += 1
-    progress.waiting_at["seen"] -= 1
+    progress.counts("count").slates += 1
+    progress.counts("seen").waiting -= 1
     home.write_progress(progress)
     wrong = [finding.wrong for finding in verify(store).faults]
     assert any("'count' has 98 slates, and there are 97" in one for one in wrong)

@@ -1,5 +1,7 @@
-"""Counts the keys in a plain loop, one of two, each over half of the files: no state on disk, nothing
-that survives a crash."""
+"""Counts the keys of half of the files in a plain loop; the benchmark runs two at once.
+
+It has no state on disk, and nothing survives a crash.
+"""
 
 from __future__ import annotations
 

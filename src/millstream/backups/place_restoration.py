@@ -38,7 +38,7 @@ from millstream.sources.record_log import list_pieces
 from millstream.stores.home import READABLE, Home
 from millstream.stores.lmdb import LmdbStore
 from millstream.stores.package_files import FOLDER, put_package
-from millstream.stores.progress import Progress
+from millstream.stores.progress import decoded
 from millstream.stores.shared.commit_log import PATIENCE, CommitLog
 from millstream.stores.shared.commit_record import CommitRecord
 from millstream.stores.shared.manifest import BaseRef, ShardManifest
@@ -97,7 +97,7 @@ def _check_empty(place: Place) -> None:
 
 
 def _take(place: Place, home: Home, say: Callable[[str], None]) -> None:
-    folder, progress = home.path, msgspec.json.decode(home.read_progress() or b"{}", type=Progress)
+    folder, progress = home.path, decoded(home.read_progress())
     bases = _bases(place, home, progress.batch, say) if progress.batch >= 0 else []
     say("event logs")
     for log in sorted(path for path in (folder / "logs").glob("*") if path.is_dir()):

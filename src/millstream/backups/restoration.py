@@ -21,7 +21,7 @@ from millstream.durable import sync, write_record
 from millstream.errors import StoreError
 from millstream.places.place import Place
 from millstream.stores.home import Facts
-from millstream.stores.progress import Progress
+from millstream.stores.progress import decoded
 from millstream.stores.shard_writer import write_shard
 
 EPOCH = 1
@@ -64,7 +64,7 @@ def _fill(
     folder: Path, chunks: ChunkReader, record: BackupRecord, say: Callable[[str], None]
 ) -> None:
     facts = msgspec.json.decode(record.facts, type=Facts)
-    progress = msgspec.json.decode(record.progress, type=Progress)
+    progress = decoded(record.progress)
     old = facts.id
     facts.id, facts.folder, facts.here = uuid4().hex, "shards", None
     for name in ("sources", "staging", "shards"):

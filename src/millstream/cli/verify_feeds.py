@@ -117,7 +117,7 @@ class Verifying:
 
     def _verified(self, reader: SlateReader, consumer: str) -> Verified:
         progress = read_committed(self._store)
-        is_settled = progress.feedback == 0
+        is_settled = progress.pending.feedback == 0
 
         def look(tables: BatchTables) -> tuple[int, bool, Verified]:
             settled = is_settled and tables.batch == progress.batch

@@ -349,7 +349,7 @@ class Cycle:
             instructions.append(Publish(after))
         if flush_due and not self.leaving:
             return [*instructions, Tell(before, after), *self._flush()]
-        rest = 0.0 if self.leaving or self.available_now else rest_after(after.last_seconds)
+        rest = 0.0 if self.leaving or self.available_now else rest_after(after.timing.last_seconds)
         if rest:
             self.phase = Phase.IDLE
             return [*instructions, Wait(rest), Tell(before, after)]

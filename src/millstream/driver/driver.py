@@ -253,7 +253,7 @@ class Driver:
         groups = grouped(plan.splits, self._tasks)
         path, shards = home.path.absolute(), home.facts.shards
         soft, shared = self._flushing.soft, self._flushing.shared_job()
-        has_feedback = before.feedback > 0
+        has_feedback = before.pending.feedback > 0
         return BatchJob(
             beat, path, self._run_id, shards, self._tasks, groups, soft, shared, has_feedback
         )
@@ -271,8 +271,8 @@ class Driver:
         after.staged, self._lane = staged, plan.lane
         after.last_batches = self._flushing.last_batches()
         after.written = clock()
-        after.last_seconds = time.perf_counter() - self._began
-        after.seconds = before.seconds + after.last_seconds
+        after.timing.last_seconds = time.perf_counter() - self._began
+        after.timing.seconds = before.timing.seconds + after.timing.last_seconds
         target, warm = self._settings.batch_seconds / 1e6, self.batches > 0
         most = self._settings.batch_bytes
         set_pace(before, after, plan.bytes, target=target, most=most, warm=warm)
@@ -325,7 +325,7 @@ class Driver:
                 self._say(sentence)
             self._planner.commit(self._flushing.durable(after))
             if self._report is not None:
-                left, seconds = self._planner.left(after), after.last_seconds
+                left, seconds = self._planner.left(after), after.timing.last_seconds
                 waits = self._plan.waits
                 self._report(told(before, after, left, self._lane, seconds, waits=waits))
         except Exception as error:
@@ -339,5 +339,5 @@ class Driver:
 
     def _sentences(self, before: Progress, after: Progress) -> Iterable[str]:
         yield from self._dead.sentences(before, after)
-        yield from self._large.sentences(after.large, after.batch)
-        yield from self._unranked.sentences(after.unranked, after.batch)
+        yield from self._large.sentences(after.functions, after.batch)
+        yield from self._unranked.sentences(after.functions, after.batch)

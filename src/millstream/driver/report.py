@@ -71,7 +71,7 @@ def told(
 ) -> BatchSummary:
     """Returns the summary of a batch; `waits` is True if events wait for the horizon."""
     fed = after.measured is not None and after.measured.batch == after.batch
-    measured = after.measured if fed else None
+    measured, total = after.measured if fed else None, after.total()
     return BatchSummary(
         batch=after.batch,
         events=after.events - before.events,
@@ -89,8 +89,8 @@ def told(
         latency=None if measured is None else measured.whole / 1e6,
         waited=0.0 if measured is None else measured.waited / 1e6,
         behind=left.records,
-        slates=sum(after.slates.values()),
-        total_dropped=sum(after.dropped.values()),
-        total_diverted=sum(after.diverted.values()),
-        total_evicted=sum(after.evicted.values()),
+        slates=total.slates,
+        total_dropped=total.dropped,
+        total_diverted=total.diverted,
+        total_evicted=total.evicted,
     )

@@ -86,6 +86,7 @@ def run(
             starting.close()
             actions.finish()
     after = driver.progress
+    earlier, total = before.total(), after.total()
     return RunSummary(
         driver.batches,
         after.events - before.events,
@@ -93,12 +94,12 @@ def run(
         after.dead_letters - before.dead_letters,
         time.perf_counter() - began,
         after.waiting,
-        sum(after.dropped.values()) - sum(before.dropped.values()),
-        sum(after.diverted.values()) - sum(before.diverted.values()),
-        sum(after.evicted.values()) - sum(before.evicted.values()),
-        after.least_timer is not None,
+        total.dropped - earlier.dropped,
+        total.diverted - earlier.diverted,
+        total.evicted - earlier.evicted,
+        after.pending.least_timer is not None,
         after.horizon if settings.final and workflow.order == "event-time" else None,
-        sum(after.retried.values()) - sum(before.retried.values()),
+        total.retried - earlier.retried,
         dead_sentence(*dead_share(before, after), driver.last_error),
     )
 

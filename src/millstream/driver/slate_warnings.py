@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from millstream.model.size import shown_size
-from millstream.stores.progress import Large, Unranked
+from millstream.stores.function_counts import FunctionCounts
 
 KEYS = 10
 """The most keys of one update to warn about: by then the application's owner knows."""
@@ -23,9 +23,12 @@ class LargeSlates:
         self._kinds = kinds
         self._said: dict[str, dict[str, int]] = {}
 
-    def sentences(self, large: Mapping[str, Large], batch: int) -> Iterator[str]:
+    def sentences(self, functions: Mapping[str, FunctionCounts], batch: int) -> Iterator[str]:
         """Yields warnings about the slates that are large after a batch."""
-        for update, slate in large.items():
+        for update, counts in functions.items():
+            slate = counts.large
+            if slate is None:
+                continue
             reported = self._said.setdefault(update, {})
             known = reported.get(slate.key)
             if slate.batch != batch or (known is None and len(reported) >= KEYS):
@@ -51,10 +54,11 @@ class UnrankedSlates:
     def __init__(self) -> None:
         self._said: set[str] = set()
 
-    def sentences(self, unranked: Mapping[str, Unranked], batch: int) -> Iterator[str]:
+    def sentences(self, functions: Mapping[str, FunctionCounts], batch: int) -> Iterator[str]:
         """Yields warnings about the slates that got no priority in a batch."""
-        for update, slate in unranked.items():
-            if slate.batch == batch and update not in self._said:
+        for update, counts in functions.items():
+            slate = counts.unranked
+            if slate is not None and slate.batch == batch and update not in self._said:
                 self._said.add(update)
                 yield (
                     f"update {update!r}, key {slate.key!r}: its priority could not be computed "

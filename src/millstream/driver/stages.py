@@ -29,6 +29,7 @@ from millstream.engine.plan import Plan
 from millstream.engine.points import reach
 from millstream.engine.progress import Report
 from millstream.engine.retry_intake import RetryIntake
+from millstream.engine.sink_rows import SinkRows
 from millstream.errors import RunError
 from millstream.kafka.topic import SourceTopic
 from millstream.letters.retry_log import RETRIED
@@ -240,8 +241,8 @@ def _end_marks(job: BatchJob) -> list[Row]:
 
 def _with_staged(job: BatchJob, report: Report) -> Report:
     """Returns the report; if it has many output rows, moves them to a staged file."""
-    if report.row_count > INLINE_ROWS or report.letter_bytes > INLINE_BYTES:
+    if len(report.rows) > INLINE_ROWS or report.rows.letter_bytes > INLINE_BYTES:
         name = f"{job.beat.batch:012d}-{uuid4().hex}.rows"
-        stage(job, name, msgspec.msgpack.encode(report.take_rows()))
-        report.staged = [name]
+        stage(job, name, msgspec.msgpack.encode(report.rows))
+        report.rows, report.staged = SinkRows(), [name]
     return report

@@ -84,7 +84,7 @@ def next_step(workflow: Workflow, progress: Progress, *, asked: bool) -> FinalSt
         news = progress.ended is None or progress.ended.events != processed_events(
             workflow, progress
         )
-        if not asked or end is None or not news or progress.least_timer is None:
+        if not asked or end is None or not news or progress.pending.least_timer is None:
             return None
         phase = FinalPhase(end, progress.highest)
     for group in closing_order(workflow):
@@ -106,20 +106,20 @@ def _step(
         for update in workflow.updates
         if update.name in group.names and update.on_timer is not None
     ]
-    if not timed or progress.least_timer is None:
+    if not timed or progress.pending.least_timer is None:
         return None
     limits = {name: phase.limits[name] for name in timed if name in phase.limits}
     if limits:
         return FinalStep(phase, group.names, group.cyclic, limits)
     step = FinalStep(phase, group.names, group.cyclic, limits, all_waiting=True)
     for name in timed:
-        limits[name] = step.last_event(name) + progress.reach.get(name, 0)
+        limits[name] = step.last_event(name) + progress.counts(name).reach
     return step
 
 
 def is_awaited(progress: Progress, names: Iterable[str]) -> bool:
     """True if an event is still to come to one of these functions."""
-    return progress.feedback > 0 or any(progress.waiting_at.get(name, 0) for name in names)
+    return progress.pending.feedback > 0 or any(progress.counts(name).waiting for name in names)
 
 
 def stepped(workflow: Workflow, step: FinalStep, after: Progress, reports: list[Report]) -> None:

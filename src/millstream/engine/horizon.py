@@ -104,30 +104,32 @@ def step_from(workflow: Workflow, passed: int | None, earliest: int | None, targ
 
 def held_back(progress: Progress, target: int | None) -> int | None:
     """Limits the horizon to what a throttled update can take."""
-    if target is None or progress.hold is None:
+    if target is None or progress.pending.hold is None:
         return target
-    return min(target, progress.hold)
+    return min(target, progress.pending.hold)
 
 
 def earliest_of(progress: Progress) -> int | None:
     """Returns the time of the earliest pending event or timer, as far as known."""
-    return least(progress.least_waiting, progress.least_timer, progress.least_feedback)
+    pending = progress.pending
+    return least(pending.least_waiting, pending.least_timer, pending.least_feedback)
 
 
 def is_due(
     workflow: Workflow, progress: Progress, clock: int, started: int | None, final: bool
 ) -> bool:
     """True if a batch without new records would have something to do."""
-    if progress.feedback or progress.held:
+    pending = progress.pending
+    if pending.feedback or pending.held:
         return True
-    if progress.least_wall is not None and progress.least_wall <= clock:
+    if pending.least_wall is not None and pending.least_wall <= clock:
         return True
     horizon = horizon_of(workflow, progress, clock, started, final)
     if horizon is None:
         return False
     ended = progress.ended is not None and horizon <= progress.ended.at
-    pending = least(progress.least_waiting, None if ended else progress.least_timer)
-    return pending is not None and pending <= horizon
+    earliest = least(pending.least_waiting, None if ended else pending.least_timer)
+    return earliest is not None and earliest <= horizon
 
 
 def pressure_of(workflow: Workflow, progress: Progress, clock: int, started: int | None) -> float:
@@ -140,7 +142,7 @@ def pressure_of(workflow: Workflow, progress: Progress, clock: int, started: int
     """
     if not is_due(workflow, progress, clock, started, final=False):
         return 0.0
-    return progress.pressure
+    return progress.pending.pressure
 
 
 def lane_of(

@@ -37,7 +37,7 @@ def measure(
             after.measured = Latency(after.batch, max(0, after.written - oldest), 0)
         return
     arrivals = list(before.arrivals)
-    highest = greatest(*(seen for report in reports for seen in report.seen.values()))
+    highest = greatest(*(s.highest for report in reports for s in report.sources.values()))
     if oldest is not None and highest is not None:
         arrivals.append(Arrival(after.batch, oldest, after.written, highest))
     fed = least(*(report.oldest for report in reports))

@@ -21,22 +21,14 @@ from millstream.engine.horizon import further, step_from
 from millstream.engine.intake import Intake
 from millstream.engine.plan import Plan
 from millstream.engine.points import reach
-from millstream.engine.progress import (
-    Report,
-    add,
-    add_unranked,
-    greatest,
-    keep_largest,
-    least,
-    letter_row,
-)
+from millstream.engine.progress import Report, add, add_pending, greatest, least
 from millstream.engine.retry_intake import RetryIntake
 from millstream.engine.router import Placed, Router
+from millstream.engine.sink_rows import letter_row
 from millstream.errors import StaleCommit
 from millstream.model.function import Update
 from millstream.slate_changes import SlateChanges
 from millstream.stores.contract import Fence, Shard, Store, View
-from millstream.stores.progress import Large
 
 
 class Task:
@@ -115,38 +107,19 @@ class Task:
             changes.setdefault(shard, {})[cell.stored] = cell.changes()
             output = self.plan.change_outputs.get(cell.name)
             if output is not None and (changed := cell.slate_changes()):
-                report.slate_changes.setdefault(output, SlateChanges()).extend(changed)
+                report.rows.slate_changes.setdefault(output, SlateChanges()).extend(changed)
                 add(report.emitted, {output: len(changed)})
-            waiting = cell.waiting_change()
-            report.waiting += waiting
-            add(report.waiting_at, {cell.name: waiting})
-            add(report.slates, {cell.name: cell.made} if cell.made else {})
-            add(report.swept, {cell.name: cell.swept} if cell.swept else {})
-            add(report.evicted, {cell.name: cell.evicted} if cell.evicted else {})
-            if cell.room is not None and cell.room.priorities.failures:
-                failed = cell.room.priorities.failed(beat.batch)
-                add_unranked(report.unranked, {cell.name: failed})
-            if cell.large is not None:
-                keep_largest(report.large, {cell.name: Large(*cell.large, beat.batch)})
-            report.least_waiting = least(report.least_waiting, cell.least_waiting())
+            cell.counts.waiting = cell.waiting_change()
+            report.waiting += cell.counts.waiting
+            report.counts(cell.name).merge(cell.counts)
+            add_pending(report.pending, cell.pending())
             report.oldest = least(report.oldest, cell.oldest)
-            report.least_timer = least(report.least_timer, cell.least_timer("event"))
-            report.least_wall = least(report.least_wall, cell.least_timer("wall"))
-            if cell.reach:
-                report.reach[cell.name] = max(cell.reach, report.reach.get(cell.name, 0))
             if beat.final is not None:
                 report.fired = greatest(report.fired, cell.fired)
                 latest = greatest(cell.latest, report.latest.get(cell.name))
                 report.latest |= {} if latest is None else {cell.name: latest}
-            report.held += cell.held
-            report.pressure = max(report.pressure, cell.pressure)
-            report.hold = least(report.hold, cell.hold)
-            report.feedback += len(cell.outbox)
             for target, events in cell.outbox.deliveries.items():
-                report.least_feedback = least(report.least_feedback, events.least)
-                add(report.feedback_at, {self.plan.functions[target].name: len(events)})
-            add(report.diverted, {cell.name: cell.diverted} if cell.diverted else {})
-            add(report.processed, {cell.name: cell.fed})
+                report.counts(self.plan.functions[target].name).feedback += len(events)
         self._open.close()  # a read transaction held during a write makes the store grow
         reach("layer-commit", beat.batch)
         fence = Fence(beat.epoch, beat.batch, self._attempt)
@@ -169,52 +142,48 @@ class Task:
         names = {
             stored: plan.functions[number].name for stored, number in plan.number_stored.items()
         }
-        add(self.report.stored, {names[name]: round(each * n) for name, n in rows.items()})
+        for name, changed in rows.items():
+            self.report.counts(names[name]).stored += round(each * changed)
 
     def finish(self, intakes: Iterable[Intake | RetryIntake] = ()) -> Report:
         """Completes the report with what the router and the intakes collected, and returns it."""
         report, router = self.report, self.router
         router.settle()
-        intakes = list(intakes)
-        report.seen = _seen(intakes)
         for intake in intakes:
-            add(report.events, {intake.source.name: intake.events})
-            if intake.bytes:
-                add(report.source_bytes, {intake.source.name: intake.bytes})
-            if intake.lost:
-                add(report.lost, {intake.source.name: intake.lost})
+            source = report.source(intake.source.name)
+            source.events += intake.events
+            source.highest = greatest(source.highest, intake.highest)
+            source.lost += intake.lost
+            source.bytes += intake.bytes
             report.late += len(intake.late)
-            report.late_events.extend(intake.late)
+            report.rows.late_events.extend(intake.late)
         functions, streams = self.plan.functions, self.plan.streams
-        add(report.processed, {functions[n].name: count for n, count in router.processed.items()})
-        add(report.spent, {functions[n].name: ns // 1_000 for n, ns in router.spent.items()})
+        for number, counts in router.counts.items():
+            report.counts(functions[number].name).merge(counts)
+        for number, nanoseconds in router.spent.items():
+            report.counts(functions[number].name).spent += nanoseconds // 1_000
         add(report.emitted, {streams[n]: count for n, count in router.emitted.items()})
-        add(report.taken, {functions[n].name: count for n, count in router.taken.items()})
-        add(report.retried, {functions[n].name: count for n, count in router.retried.items()})
-        add(report.late_at, {functions[n].name: count for n, count in router.late.items()})
-        add(report.refused_at, {functions[n].name: count for n, count in router.refused.items()})
         for number, dropped in router.dropped.items():
             name = functions[number].name
-            add(report.dropped, {name: len(dropped)})
+            report.counts(name).dropped += len(dropped)
             columns = zip(dropped.streams, dropped.ts, dropped.keys, dropped.values, strict=True)
-            report.dropped_events.extend(
+            report.rows.dropped_events.extend(
                 (name, streams[stream], ts, key, value) for stream, ts, key, value in columns
             )
         for letter in router.dead:
             if letter.function is None:
-                add(report.refused, {letter.stream: 1})
+                report.source(letter.stream).refused += 1
                 continue
-            add(report.failed, {letter.function: 1})
-            if letter.timer is not None:
-                add(report.timers_failed, {letter.function: 1})
+            counts = report.counts(letter.function)
+            counts.failed += 1
+            counts.timers_failed += letter.timer is not None
         report.highest = greatest(report.highest, router.highest)
-        report.dead_letters = len(router.dead) + sum(router.unmerged.values())
-        add(report.failed, {functions[n].name: count for n, count in router.unmerged.items()})
+        report.dead_letters = len(router.dead) + router.unmerged
         report.error = router.dead[-1].error if router.dead else ""
-        report.letters = [letter_row(letter) for letter in router.dead]
+        report.rows.letters = [letter_row(letter) for letter in router.dead]
         for stream, events in router.outputs.items():
             rows = list(zip(events.ts, events.keys, events.values, strict=True))
-            report.outputs[streams[stream]] = rows
+            report.rows.outputs[streams[stream]] = rows
         report.horizon = self.beat.horizon
         return report
 

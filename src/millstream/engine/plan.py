@@ -31,6 +31,11 @@ class Targets:
     feedback: tuple[int, ...]
     output: bool
 
+    @property
+    def subscribers(self) -> tuple[int, ...]:
+        """All functions that get the event."""
+        return *self.placed, *self.feedback, *self.maps
+
 
 @dataclass(frozen=True)
 class Plan:

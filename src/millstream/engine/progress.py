@@ -7,28 +7,16 @@ writing it commits the batch (see stores/progress.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from millstream.codec import decode_value, encode_value
-from millstream.durable import read_checked
 from millstream.engine.beat import LEAST_SHARE
-from millstream.errors import StoreError
-from millstream.model.rules import DeadLetter
-from millstream.slate_changes import SlateChanges
+from millstream.engine.sink_rows import SinkRows
 from millstream.stores.contract import ChangesRef
-from millstream.stores.progress import Large, Progress, SourceProgress, Unranked
+from millstream.stores.function_counts import FunctionCounts, merged
+from millstream.stores.progress import BatchTiming, PendingWork, Progress, SourceProgress
 from millstream.stores.shared.manifest import BaseRef
-
-OutputRow = tuple[int, str, bytes]
-"""(ts, key, encoded value) of an event on an output stream."""
-DroppedEvent = tuple[str, str, int, str, bytes]
-"""(function, stream, ts, key, encoded value)."""
-LARGE_BATCHES = 100
-"""For how many batches a large slate is still reported when no event comes to it."""
-
 
 ENOUGH = LEAST_SHARE
 """Fewer events than this in a batch say little about the cost of one. This must not exceed a key's
@@ -36,79 +24,40 @@ least share: otherwise an update with one key that was once measured as expensiv
 measured again."""
 
 
+class SourceReport(msgspec.Struct, array_like=True):
+    """What a task took in from one source."""
+
+    events: int = 0
+    highest: int | None = None
+    """The greatest ts seen."""
+    refused: int = 0
+    """Records that did not become events."""
+    lost: int = 0
+    """Records that were removed before they could be read; the setting allows that."""
+    bytes: int = 0
+    """Bytes of the records, where the driver can only estimate them."""
+
+
 class Report(msgspec.Struct, array_like=True):
     """The report of one task on a batch."""
 
-    events: dict[str, int] = {}
-    """Records taken in, by source."""
-    seen: dict[str, int] = {}
-    """The greatest ts, by source."""
-    highest: int | None = None
-    """The greatest ts of any event, including emitted ones."""
-    late: int = 0
-    dead_letters: int = 0
-    processed: dict[str, int] = {}
-    """Deliveries processed, by function, without those that failed."""
-    waiting: int = 0
-    """The change in the number of waiting events."""
-    least_waiting: int | None = None
-    least_timer: int | None = None
-    least_wall: int | None = None
-    feedback: int = 0
-    """The number of feedback events kept for the next batch."""
-    least_feedback: int | None = None
-    outputs: dict[str, list[OutputRow]] = {}
-    """Output rows, if they are few enough to be sent with the report."""
-    late_events: list[tuple[str, int, str, bytes]] = []
-    letters: list[dict[str, Any]] = []
-    """Dead letters, as `letter_row` makes them."""
-    staged: list[str] = []
-    """Files with output rows that are too many to be sent with the report."""
-    horizon: int | None = None
-    """The event time that was reached."""
+    sources: dict[str, SourceReport] = {}
+    functions: dict[str, FunctionCounts] = {}
     emitted: dict[str, int] = {}
     """Events put onto each stream, including the sources'."""
-    spent: dict[str, int] = {}
-    """Microseconds that each function took."""
-    waiting_at: dict[str, int] = {}
-    """The change in the number of events that wait at each function."""
-    slates: dict[str, int] = {}
-    """The change in the number of each update's slates."""
-    failed: dict[str, int] = {}
-    """Dead letters by function."""
-    large: dict[str, Large] = {}
-    """The largest slate of each update that has one over `slate_warn`."""
-    taken: dict[str, int] = {}
-    """Deliveries to each function, whatever becomes of them."""
-    dropped: dict[str, int] = {}
-    dropped_events: list[DroppedEvent] = []
-    diverted: dict[str, int] = {}
-    late_at: dict[str, int] = {}
-    """Deliveries that were late, by function."""
-    refused: dict[str, int] = {}
-    """Records that did not become events, by source."""
-    timers_failed: dict[str, int] = {}
-    """Dead letters of timers, by function; timers are not deliveries."""
-    feedback_at: dict[str, int] = {}
-    """Feedback events kept for the next batch, by the function that will get them."""
-    held: int = 0
-    """Events that wait because there were too many for the batch."""
-    pressure: float = 0.0
-    """The filled part of the fullest room for such events."""
-    hold: int | None = None
-    """The furthest horizon that does not give a throttled update too many events at once."""
-    swept: dict[str, int] = {}
-    """Expired slates that were swept, by update."""
-    refused_at: dict[str, int] = {}
-    """Deliveries of records that did not become events, by function."""
-    evicted: dict[str, int] = {}
-    """Slates that were deleted because there was no room for them, by update."""
-    unranked: dict[str, Unranked] = {}
-    """Slates whose priority could not be determined, by update."""
-    stored: dict[str, int] = {}
-    """Microseconds of processor time for storing, divided among functions by their rows."""
-    reach: dict[str, int] = {}
-    """The longest time that an event of each update has set a timer ahead."""
+    pending: PendingWork = msgspec.field(default_factory=PendingWork)
+    rows: SinkRows = msgspec.field(default_factory=SinkRows)
+    """Rows for sinks, if they are few enough to be sent with the report."""
+    staged: list[str] = []
+    """Files with rows for sinks that are too many to be sent with the report."""
+    highest: int | None = None
+    """The greatest ts of any event, including emitted ones."""
+    horizon: int | None = None
+    """The event time that was reached."""
+    late: int = 0
+    dead_letters: int = 0
+    waiting: int = 0
+    """The change in the number of waiting events."""
     latest: dict[str, int] = {}
     """The greatest ts of the events that came to each update with timers, in a final phase."""
     fired: int | None = None
@@ -117,70 +66,18 @@ class Report(msgspec.Struct, array_like=True):
     """Objects with the changes, which the commit has to name (in a shared store)."""
     bases: list[BaseRef] = []
     """Bases of shards that were finished since the last report of the same process."""
-    slate_changes: dict[str, SlateChanges] = {}
-    """Changes of slates, by output, if they are few enough to be sent with the report."""
     oldest: int | None = None
     """The earliest batch in which an event came that was fed in this one (event-time order)."""
-    retried: dict[str, int] = {}
-    """Deliveries that were retried, by function."""
     error: str = ""
     """The error of one of the dead letters."""
 
-    source_bytes: dict[str, int] = {}
-    """Bytes of the records taken in, by source, where the driver can only estimate them."""
-    lost: dict[str, int] = {}
-    """Records that were removed before they could be read, by source; the setting allows that."""
+    def counts(self, function: str) -> FunctionCounts:
+        """Returns the counts of a function, to count in."""
+        return self.functions.setdefault(function, FunctionCounts())
 
-    @property
-    def has_rows(self) -> bool:
-        """True if it has rows for a sink."""
-        return self.row_count > 0
-
-    @property
-    def row_count(self) -> int:
-        """The number of rows for sinks in this report."""
-        rows = sum(map(len, self.outputs.values())) + sum(map(len, self.slate_changes.values()))
-        return rows + len(self.late_events) + len(self.letters) + len(self.dropped_events)
-
-    @property
-    def letter_bytes(self) -> int:
-        """The size of the values of the dead letters in this report."""
-        return sum(len(letter["value"]) for letter in self.letters)
-
-    def take_rows(self) -> Report:
-        """Moves the rows for sinks to a new report, and returns it."""
-        body = Report(
-            outputs=self.outputs,
-            late_events=self.late_events,
-            letters=self.letters,
-            dropped_events=self.dropped_events,
-            slate_changes=self.slate_changes,
-        )
-        self.outputs, self.late_events, self.letters = {}, [], []
-        self.dropped_events, self.slate_changes = [], {}
-        return body
-
-    def add_rows(self, other: Report) -> None:
-        """Appends another report's rows for sinks."""
-        for stream, rows in other.outputs.items():
-            self.outputs.setdefault(stream, []).extend(rows)
-        for output, changes in other.slate_changes.items():
-            self.slate_changes.setdefault(output, SlateChanges()).extend(changes)
-        self.late_events.extend(other.late_events)
-        self.letters.extend(other.letters)
-        self.dropped_events.extend(other.dropped_events)
-
-
-def read_staged(path: Path) -> Report:
-    """Reads output rows that a batch has staged in a file; raises StoreError if it is damaged."""
-    try:
-        return msgspec.msgpack.decode(read_checked(path), type=Report)
-    except (ValueError, OSError) as error:  # msgspec's errors are ValueErrors
-        raise StoreError(
-            f"{path}: staged output of batch {path.name.split('-')[0].lstrip('0') or '0'} cannot "
-            f"be read ({error}); restore the file from a copy of the store, or delete it to go on "
-            "without that output: the slates are not affected"
-        ) from None
+    def source(self, name: str) -> SourceReport:
+        """Returns the report on a source, to count in."""
+        return self.sources.setdefault(name, SourceReport())
 
 
 def least(*times: int | None) -> int | None:
@@ -193,98 +90,115 @@ def greatest(*times: int | None) -> int | None:
 
 
 def advanced(
-    before: Progress, reports: list[Report], batch: int, clock: int, positions: dict[str, Any]
+    before: Progress, reports: list[Report], batch: int, clock: int, positions: Mapping[str, Any]
 ) -> Progress:
     """Returns the progress after a batch, from the one before it and its tasks' reports."""
-    sources = {}
-    for name in {*before.sources, *positions, *(s for r in reports for s in r.seen)}:
-        old = before.sources.get(name, SourceProgress())
-        seen = greatest(*(r.seen.get(name) for r in reports))
-        sources[name] = SourceProgress(
-            greatest(old.highest, seen),
-            clock if seen is not None else old.clock,
-            positions.get(name, old.position),
-            old.events + sum(r.events.get(name, 0) for r in reports),
-            old.lost + sum(r.lost.get(name, 0) for r in reports),
-            _record_bytes(old, name, reports),
-        )
+    sources = _sources(before.sources, reports, clock, positions)
     return Progress(
         batch=batch,
         clock=clock,
         horizon=greatest(before.horizon, *(r.horizon for r in reports)),
         highest=greatest(before.highest, *(r.highest for r in reports)),
-        sources=dict(sorted(sources.items())),
+        sources=sources,
         waiting=before.waiting + sum(r.waiting for r in reports),
-        least_waiting=least(*(r.least_waiting for r in reports)),
-        least_timer=least(*(r.least_timer for r in reports)),
-        least_wall=least(*(r.least_wall for r in reports)),
-        feedback=sum(r.feedback for r in reports),
-        least_feedback=least(*(r.least_feedback for r in reports)),
-        events=before.events + sum(sum(r.events.values()) for r in reports),
+        pending=_pending(reports),
+        timing=BatchTiming(costs=_costs(before.timing.costs, reports)),
+        events=before.events + sum(s.events for r in reports for s in r.sources.values()),
         late=before.late + sum(r.late for r in reports),
         dead_letters=before.dead_letters + sum(r.dead_letters for r in reports),
-        processed=_summed(before.processed, (r.processed for r in reports)),
+        functions=merged(before.functions, (r.functions for r in reports), batch),
         query=before.query,
         emitted=_summed(before.emitted, (r.emitted for r in reports)),
-        spent=_summed(before.spent, (r.spent for r in reports)),
-        waiting_at=_summed(before.waiting_at, (r.waiting_at for r in reports)),
-        slates=_summed(before.slates, (r.slates for r in reports)),
-        failed=_summed(before.failed, (r.failed for r in reports)),
-        large=_largest(before.large, reports, batch),
-        taken=_summed(before.taken, (r.taken for r in reports)),
-        retried=_summed(before.retried, (r.retried for r in reports)),
-        dropped=_summed(before.dropped, (r.dropped for r in reports)),
-        diverted=_summed(before.diverted, (r.diverted for r in reports)),
-        late_at=_summed(before.late_at, (r.late_at for r in reports)),
-        refused=_summed(before.refused, (r.refused for r in reports)),
-        refused_at=_summed(before.refused_at, (r.refused_at for r in reports)),
-        timers_failed=_summed(before.timers_failed, (r.timers_failed for r in reports)),
-        feedback_at=_summed({}, (r.feedback_at for r in reports)),
-        held=sum(r.held for r in reports),
-        pressure=min(1.0, max((r.pressure for r in reports), default=0.0)),
-        hold=least(*(r.hold for r in reports)),
-        costs=_costs(before.costs, reports),
-        swept=_summed(before.swept, (r.swept for r in reports)),
-        evicted=_summed(before.evicted, (r.evicted for r in reports)),
-        unranked=_unranked(before.unranked, reports),
-        stored=_summed(before.stored, (r.stored for r in reports)),
-        reach=_longest(before.reach, reports),
         final=before.final,
         ended=before.ended,
     )
 
 
-def _record_bytes(old: SourceProgress, name: str, reports: list[Report]) -> float:
+def _sources(
+    before: Mapping[str, SourceProgress],
+    reports: list[Report],
+    clock: int,
+    positions: Mapping[str, Any],
+) -> dict[str, SourceProgress]:
+    """Returns the state of each source after a batch at time `clock`, in the order of their names.
+
+    A source is listed once it has a position, or one of its records was taken in or refused.
+    """
+    names = {*before, *positions}
+    names.update(
+        name
+        for report in reports
+        for name, source in report.sources.items()
+        if source.highest is not None or source.refused
+    )
+    return {
+        name: _source(
+            before.get(name, SourceProgress()),
+            [report.sources[name] for report in reports if name in report.sources],
+            clock,
+            positions.get(name),
+        )
+        for name in sorted(names)
+    }
+
+
+def _source(
+    before: SourceProgress, reports: list[SourceReport], clock: int, position: Any
+) -> SourceProgress:
+    """Returns the state of one source; `position` is None if the batch did not read it."""
+    seen = greatest(*(r.highest for r in reports))
+    return SourceProgress(
+        highest=greatest(before.highest, seen),
+        clock=before.clock if seen is None else clock,
+        position=before.position if position is None else position,
+        events=before.events + sum(r.events for r in reports),
+        lost=before.lost + sum(r.lost for r in reports),
+        record_bytes=_record_bytes(before.record_bytes, reports),
+        refused=before.refused + sum(r.refused for r in reports),
+    )
+
+
+def _record_bytes(before: float, reports: list[SourceReport]) -> float:
     """Returns the average size of a source's records; recent batches weigh most."""
-    size = sum(r.source_bytes.get(name, 0) for r in reports)
-    records = sum(r.events.get(name, 0) for r in reports)
+    size, records = sum(r.bytes for r in reports), sum(r.events for r in reports)
     if not size or not records:
-        return old.record_bytes
+        return before
     now = size / records
-    return round((old.record_bytes + now) / 2 if old.record_bytes else now, 1)
+    return round((before + now) / 2 if before else now, 1)
 
 
-def _longest(before: dict[str, int], reports: list[Report]) -> dict[str, int]:
-    longest = dict(before)
+def _pending(reports: list[Report]) -> PendingWork:
+    """Returns what all tasks have left to do."""
+    pending = PendingWork()
     for report in reports:
-        for name, reach in report.reach.items():
-            longest[name] = max(reach, longest.get(name, 0))
-    return longest
+        add_pending(pending, report.pending)
+    pending.pressure = min(1.0, pending.pressure)
+    return pending
 
 
-def _costs(before: dict[str, float], reports: list[Report]) -> dict[str, float]:
+def add_pending(total: PendingWork, more: PendingWork) -> None:
+    """Adds what another cell or task has left to do."""
+    total.least_waiting = least(total.least_waiting, more.least_waiting)
+    total.least_timer = least(total.least_timer, more.least_timer)
+    total.least_wall = least(total.least_wall, more.least_wall)
+    total.feedback += more.feedback
+    total.least_feedback = least(total.least_feedback, more.least_feedback)
+    total.held += more.held
+    total.pressure = max(total.pressure, more.pressure)
+    total.hold = least(total.hold, more.hold)
+
+
+def _costs(before: Mapping[str, float], reports: list[Report]) -> dict[str, float]:
     """Returns each function's microseconds per event; recent batches weigh most."""
-    spent = _summed({}, (r.spent for r in reports))
-    processed = _summed({}, (r.processed for r in reports))
     costs = dict(before)
-    for name, events in processed.items():
-        if events >= ENOUGH and name in spent:
-            now = spent[name] / events
+    for name, counts in merged({}, (r.functions for r in reports), 0).items():
+        if counts.processed >= ENOUGH and counts.spent:
+            now = counts.spent / counts.processed
             costs[name] = now if name not in before else (before[name] + now) / 2
     return costs
 
 
-def _summed(before: dict[str, int], changes: Iterable[dict[str, int]]) -> dict[str, int]:
+def _summed(before: Mapping[str, int], changes: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """Adds the tasks' counts, by name, to the counts before."""
     total = dict(before)
     for change in changes:
@@ -296,57 +210,3 @@ def add(total: dict[str, int], change: Mapping[str, int]) -> None:
     """Adds counts by name to a total."""
     for name, count in change.items():
         total[name] = total.get(name, 0) + count
-
-
-def keep_largest(largest: dict[str, Large], more: Mapping[str, Large]) -> None:
-    """Merges `more` into `largest`, by update; for the same key, the newer size counts."""
-    for name, slate in more.items():
-        known = largest.get(name)
-        if known is None or slate.bytes >= known.bytes or slate.key == known.key:
-            largest[name] = slate
-
-
-def _largest(before: Mapping[str, Large], reports: list[Report], batch: int) -> dict[str, Large]:
-    """Returns the largest slates that were fed recently; older entries expire.
-
-    So a slate that has shrunk since is not reported for long.
-    """
-    largest = {name: slate for name, slate in before.items() if batch - slate.batch < LARGE_BATCHES}
-    for report in reports:
-        keep_largest(largest, report.large)
-    return largest
-
-
-def add_unranked(total: dict[str, Unranked], more: Mapping[str, Unranked]) -> None:
-    """Adds counts of slates whose priority could not be determined; keeps the last error."""
-    for name, slates in more.items():
-        count = slates.count + (total[name].count if name in total else 0)
-        total[name] = Unranked(count, slates.key, slates.error, slates.batch)
-
-
-def _unranked(before: Mapping[str, Unranked], reports: list[Report]) -> dict[str, Unranked]:
-    total = dict(before)
-    for report in reports:
-        add_unranked(total, report.unranked)
-    return total
-
-
-def letter_row(letter: DeadLetter) -> dict[str, Any]:
-    """Returns a dead letter as a row for a report, with its value encoded as JSON.
-
-    JSON can hold integers that a report, which is msgpack, cannot.
-    """
-    row = {name: getattr(letter, name) for name in letter.__slots__}
-    return {**row, "value": encode_value(letter.value)}
-
-
-def sink_row(letter: dict[str, Any]) -> dict[str, Any]:
-    """Returns the row for the sink, from a dead letter of a report."""
-    # A letter that an earlier version has staged has neither of these.
-    added = {"form": None, "attributes": None}
-    return {**added, **letter, "value": decode_value(letter["value"])}
-
-
-def event_row(ts: int, key: str, value: Any) -> dict[str, Any]:
-    """Returns an output event as a row for its sink."""
-    return {"ts": ts, "key": key, "value": value}

@@ -7,6 +7,7 @@ a feedback edge are handed back to the emitter, whose shard keeps them for the n
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from time import perf_counter_ns
 from typing import Any
@@ -26,6 +27,7 @@ from millstream.model.event import Event
 from millstream.model.function import Update
 from millstream.model.place import described
 from millstream.model.rules import FAILURES, DeadLetter
+from millstream.stores.function_counts import FunctionCounts
 
 _new = tuple.__new__
 Placed = dict[tuple[int, int], Columns]
@@ -55,24 +57,15 @@ class Router:
         self.outputs: dict[int, Columns] = {}
         self.dead: list[DeadLetter] = []
         self.highest: int | None = None
-        self.processed: dict[int, int] = {}
-        """The number of events that each map has processed, without those that failed."""
+        self.counts: defaultdict[int, FunctionCounts] = defaultdict(FunctionCounts)
+        """The counts of each function, by its number."""
         self.emitted: dict[int, int] = {}
         """The number of events that were put onto each stream."""
         self.spent: dict[int, int] = {}
         """Nanoseconds that each function has taken."""
-        self.taken: dict[int, int] = {}
-        """The number of deliveries to each function. A delivery is one event to one function."""
-        self.late: dict[int, int] = {}
-        """The number of these deliveries that were late."""
-        self.refused: dict[int, int] = {}
-        """The number of these deliveries whose records did not become events."""
-        self.retried: dict[int, int] = {}
-        """The number of retried deliveries, which had failed, or were late, dropped or diverted."""
         self.dropped: dict[int, Columns] = {}
         """Events that an update past its limit has dropped."""
-
-        self.unmerged: dict[int, int] = {}
+        self.unmerged = 0
         """The number of events, beyond one each, that an aggregate's dead letters stand for."""
         self._combiners: dict[int, Combiner] = {}
 
@@ -131,21 +124,28 @@ class Router:
         """
         targets = self.plan.targets(SOURCE, stream)
         self._owe(targets, records)
-        _count(self.late if late else self.refused, targets, records)
+        for target in targets.subscribers:
+            counts = self.counts[target]
+            if late:
+                counts.late += records
+            else:
+                counts.refused += records
 
     def _owe(self, targets: Targets, events: int) -> None:
-        _count(self.taken, targets, events)
+        for target in targets.subscribers:
+            self.counts[target].taken += events
 
     def deliver_again(self, target: int, events: Columns) -> None:
         """Delivers events to one function that had them before and did not process them."""
-        self.retried[target] = self.retried.get(target, 0) + len(events)
+        self.counts[target].retried += len(events)
         self.deliver(target, events)
 
     def count_again(self, stream: int, records: int) -> None:
         """Counts records of a source that were just taken in as retried, not as new deliveries."""
         targets = self.plan.targets(SOURCE, stream)
         self._owe(targets, -records)
-        _count(self.retried, targets, records)
+        for target in targets.subscribers:
+            self.counts[target].retried += records
 
     def deliver(self, target: int, events: Columns) -> None:
         """Delivers events to one function: puts them into its inbox, or runs it if it is a map."""
@@ -180,7 +180,7 @@ class Router:
         began, combiner = perf_counter_ns(), self._combiner(target)
         combiner.add(events, None)
         partials = combiner.take()
-        self.processed[target] = self.processed.get(target, 0) + combiner.take_processed()
+        self.counts[target].processed += combiner.take_processed()
         self.took(target, perf_counter_ns() - began)
         return partials
 
@@ -250,7 +250,7 @@ class Router:
                 effects.undo(mark)
                 self._fail(number, Event(name, ts, key, decode_value(encoded)), error)
         failed = len(self.dead) - dead
-        self.processed[number] = self.processed.get(number, 0) + len(events) - failed
+        self.counts[number].processed += len(events) - failed
         self.took(number, perf_counter_ns() - began)
         self.route(number, effects.emitted, outbox)
 
@@ -288,7 +288,8 @@ class Router:
         except FAILURES:
             value = None
         self._fail(number, Event("", ts, key, value), error)  # a partial belongs to no stream
-        self.unmerged[number] = self.unmerged.get(number, 0) + count - 1
+        self.counts[number].failed += count - 1
+        self.unmerged += count - 1
 
     def take(self, partials: bool = True) -> Placed:
         """Takes out the inboxes so far; `partials`: including those of aggregates."""
@@ -296,9 +297,3 @@ class Router:
             self.settle()
         placed, self.placed = self.placed, {}
         return placed
-
-
-def _count(total: dict[int, int], targets: Targets, events: int) -> None:
-    """Adds a number of events to the count of each target."""
-    for target in (*targets.placed, *targets.feedback, *targets.maps):
-        total[target] = total.get(target, 0) + events

@@ -46,11 +46,10 @@ from millstream.stores.store_lock import held as held
 from millstream.stores.store_lock import is_held as is_held
 from millstream.stores.store_lock import make_folders
 
-FORMAT = 3
-"""Raised when the stored format changes: 2 gave every row a checksum, 3 has no Spark files."""
-RENAMED = 4
-"""The format of a store in which some update's rows are stored under another name than its own."""
-READABLE = (2, 3, 4)
+FORMAT = 5
+"""Raised when the stored format changes: 2 gave every row a checksum, 3 has no Spark files, in 4 an
+update's rows may be stored under another name than its own, 5 has `progress` in parts."""
+READABLE = (2, 3, 4, 5)
 """The first start upgrades a store of an older format (`driver.startup.format_upgrade`)."""
 SHARDS = 16
 """The default number of shards of a new store: each costs every commit an fsync."""
@@ -195,8 +194,6 @@ class Home:
         facts.updates = {**facts.updates, **updates}
         facts.slates = {**facts.slates, **shapes}
         facts.retired = sorted({*facts.retired, *retired} - set(updates))
-        if facts.stored_as:
-            facts.format = max(facts.format, RENAMED)
         if msgspec.json.encode(facts) != before:
             self.write_facts()
 
@@ -222,7 +219,14 @@ class Home:
 
     def write_facts(self) -> None:
         """Write the current facts to store.json."""
-        write_record(self.path / "store.json", msgspec.json.encode(self.facts))
+        write_record(self.path / "store.json", self._stored_facts())
+
+    def _stored_facts(self) -> bytes:
+        """Returns the facts as they are stored, with the present format: from format 3 on, rows are
+        the same, and `progress` is only written as it is now."""
+        if self.facts.format > 2:
+            self.facts.format = FORMAT
+        return msgspec.json.encode(self.facts)
 
     @property
     def shards(self) -> Path:

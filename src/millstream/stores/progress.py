@@ -7,7 +7,11 @@ created.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+
+from millstream.stores.function_counts import FunctionCounts, in_all
 
 
 class SourceProgress(msgspec.Struct):
@@ -25,26 +29,8 @@ class SourceProgress(msgspec.Struct):
     """Records that were gone before they could be read, if the source goes on without them."""
     record_bytes: float = 0.0
     """The recent size of its records, if the driver needs it for estimates; else 0."""
-
-
-class Large(msgspec.Struct, frozen=True, array_like=True):
-    """A slate over the application's `slate_warn`."""
-
-    key: str
-    bytes: int
-    """Bytes of its JSON; for a table, bytes of the largest entry that was set."""
-    batch: int
-    """The batch that it was last seen in."""
-
-
-class Unranked(msgspec.Struct, frozen=True, array_like=True):
-    """Slates whose priority could not be computed: their count, and the last of them."""
-
-    count: int
-    key: str
-    error: str
-    batch: int
-    """The batch of the last one."""
+    refused: int = 0
+    """Records that did not become events."""
 
 
 class FinalPhase(msgspec.Struct):
@@ -96,6 +82,42 @@ class Latency(msgspec.Struct, frozen=True):
     """The part of this time that it spent waiting for the horizon."""
 
 
+class PendingWork(msgspec.Struct):
+    """What a batch has left to do: of one task in its report, of all in the progress."""
+
+    least_waiting: int | None = None
+    """The time of the earliest event that waits for the horizon."""
+    least_timer: int | None = None
+    """The earliest timer in event time."""
+    least_wall: int | None = None
+    """The earliest timer by the clock."""
+    feedback: int = 0
+    """The number of feedback events for the next batch."""
+    least_feedback: int | None = None
+    """The time of the earliest of them."""
+    held: int = 0
+    """Events that wait because there were too many for a batch."""
+    pressure: float = 0.0
+    """The fill level of the fullest queue of such events: at 1 the sources are stopped."""
+    hold: int | None = None
+    """The upper bound of the horizon in the next batch: up to it, no throttled update gets too many
+    events at once."""
+
+
+class BatchTiming(msgspec.Struct):
+    """How long batches take, and how much they may therefore take in."""
+
+    seconds: float = 0.0
+    """The time that all batches have taken together."""
+    last_seconds: float = 0.0
+    intake: int | None = None
+    """The most bytes that the next batch may take in; None: not known yet."""
+    pace: float | None = None
+    """Microseconds of the functions' time that a byte of input has recently cost."""
+    costs: dict[str, float] = {}
+    """Microseconds that an event has recently cost each function."""
+
+
 class Progress(msgspec.Struct):
     """The state of the driver after the last committed batch."""
 
@@ -105,15 +127,11 @@ class Progress(msgspec.Struct):
     highest: int | None = None
     sources: dict[str, SourceProgress] = {}
     waiting: int = 0
-    least_waiting: int | None = None
-    least_timer: int | None = None
-    least_wall: int | None = None
-    feedback: int = 0
-    least_feedback: int | None = None
+    pending: PendingWork = msgspec.field(default_factory=PendingWork)
+    timing: BatchTiming = msgspec.field(default_factory=BatchTiming)
     events: int = 0
     late: int = 0
     dead_letters: int = 0
-    processed: dict[str, int] = {}
     query: str = ""
     """The id by which sinks know these batches: the store's id or, in a store created with format
     2, the id of Spark's query."""
@@ -125,75 +143,72 @@ class Progress(msgspec.Struct):
     """For each shard the last batch that changed it: a shard with a lower one has lost a commit."""
     soft: str = ""
     """The layer that the batch is in until it is flushed; empty if each batch is flushed."""
+    functions: dict[str, FunctionCounts] = {}
     emitted: dict[str, int] = {}
     """Events put onto each stream, the sources' included."""
-    spent: dict[str, int] = {}
-    """Microseconds that each function has taken, over all tasks."""
-    waiting_at: dict[str, int] = {}
-    """Events that wait, for the horizon or because a batch had too many, by function."""
-    slates: dict[str, int] = {}
-    """The number of slates of each update."""
-    failed: dict[str, int] = {}
-    """Dead letters by function."""
-    large: dict[str, Large] = {}
-    """The largest slate of each update that has one over `slate_warn`."""
-    seconds: float = 0.0
-    """The time that all batches have taken together."""
-    last_seconds: float = 0.0
     measured: Latency | None = None
     """The latency of the last batch that fed events."""
     arrivals: list[Arrival] = []
     """In event-time order: batches with events that may wait, the oldest first."""
     written: int = 0
     """The wall time of the commit."""
-    taken: dict[str, int] = {}
-    """Deliveries owed to each function, whatever becomes of them."""
-    dropped: dict[str, int] = {}
-    """Deliveries past an update's limit that were dropped."""
-    diverted: dict[str, int] = {}
-    """Deliveries past an update's limit that went to its overflow stream."""
-    late_at: dict[str, int] = {}
-    """Deliveries that were late, by function."""
-    refused: dict[str, int] = {}
-    """Records that did not become events, by source."""
-    refused_at: dict[str, int] = {}
-    """Deliveries of such records, by function."""
-    timers_failed: dict[str, int] = {}
-    """Dead letters of timers, by function."""
-    feedback_at: dict[str, int] = {}
-    """Feedback events for the next batch, by the function that is to get them."""
-    held: int = 0
-    """Events that wait because there were too many for a batch."""
-    pressure: float = 0.0
-    """The fill level of the fullest queue of such events: at 1 the sources are stopped."""
-    hold: int | None = None
-    """The upper bound of the horizon in the next batch."""
-    costs: dict[str, float] = {}
-    """Microseconds that an event has recently cost each function."""
-    intake: int | None = None
-    """The most bytes that the next batch may take in; None: not known yet."""
-    swept: dict[str, int] = {}
-    """Expired slates that were swept in the background, by update."""
-    evicted: dict[str, int] = {}
-    """Slates that were evicted because there was no room for them, by update."""
-    unranked: dict[str, Unranked] = {}
-    """Slates whose priority could not be computed, by update: each time counts."""
-    pace: float | None = None
-    """Microseconds of the functions' time that a byte of input has recently cost."""
-    stored: dict[str, int] = {}
-    """Microseconds of processor time spent on storing the changes of each function."""
-    reach: dict[str, int] = {}
-    """For each update, the longest time ahead for which an event has set a timer."""
     final: FinalPhase | None = None
     """The final phase that is under way: it is finished before anything else is done."""
     ended: Ended | None = None
     """The end of event time that the last final phase has set."""
-    retried: dict[str, int] = {}
-    """Repeated deliveries to each function: dead letters that were retried."""
     folder: str = ""
     """In a mirror of a shared store: the folder of the shards that have this batch."""
+
+    def counts(self, function: str) -> FunctionCounts:
+        """Returns the counts of a function; all are 0 if it is not known."""
+        return self.functions.get(function) or FunctionCounts()
+
+    @property
+    def slates(self) -> dict[str, int]:
+        """The number of slates of each function; a map has none."""
+        return {name: counts.slates for name, counts in self.functions.items()}
+
+    def total(self) -> FunctionCounts:
+        """Returns the counts of all functions together."""
+        return in_all(self.functions.values())
+
+
+FORMER_COUNTS = {
+    **dict.fromkeys(FunctionCounts.__struct_fields__),
+    **{"late": "late_at", "refused": "refused_at", "waiting": "waiting_at"},
+    "feedback": "feedback_at",
+}
+"""The former field of `Progress` with a count of each function; None: of the count's name."""
+
+PARTS: dict[str, type[msgspec.Struct]] = {"pending": PendingWork, "timing": BatchTiming}
+"""Parts of `Progress` whose fields were formerly its own."""
 
 
 def decoded(data: bytes | None) -> Progress:
     """Parses a store's progress; None gives the progress before the first batch."""
-    return Progress() if data is None else msgspec.json.decode(data, type=Progress)
+    if data is None:
+        return Progress()
+    progress = msgspec.json.decode(data, type=Progress)
+    if progress.functions:
+        return progress
+    return msgspec.convert(_converted(msgspec.json.decode(data)), Progress)
+
+
+def _converted(record: dict[str, Any]) -> dict[str, Any]:
+    """Returns a record of a store of format 4 or before in today's form. Others stay as they are.
+
+    It had no parts, and each count was a field of its own, by function or by source.
+    """
+    functions: dict[str, dict[str, Any]] = {}
+    for field, former in FORMER_COUNTS.items():
+        counts = record.get(former or field)
+        for name, count in counts.items() if isinstance(counts, dict) else ():
+            functions.setdefault(name, {})[field] = count
+    sources = record.setdefault("sources", {})
+    for name, count in record.get("refused", {}).items():
+        sources.setdefault(name, {})["refused"] = count
+    parts = {
+        name: {field: record[field] for field in kind.__struct_fields__ if field in record}
+        for name, kind in PARTS.items()
+    }
+    return {"functions": functions, **parts, **record}

@@ -42,6 +42,14 @@ class Soft(msgspec.Struct, frozen=True):
         return store / "soft" / self.id
 
 
+class StoredFlush(msgspec.Struct):
+    """The content of `progress.flushed`; `decoded` reads the progress, also an earlier form."""
+
+    progress: msgspec.Raw
+    ended: bool = False
+    base_batches: list[int] = []
+
+
 class Flushed(msgspec.Struct):
     """The last flush: the state that the application has after a power cut."""
 
@@ -62,7 +70,10 @@ def read_soft(store: Path) -> Soft | None:
 def read_flushed(store: Path) -> Flushed:
     """The last flush; before the first one, a flush with no batch."""
     data = read_record(store / FLUSHED)
-    return Flushed(Progress()) if data is None else msgspec.json.decode(data, type=Flushed)
+    if data is None:
+        return Flushed(Progress())
+    flushed = msgspec.json.decode(data, type=StoredFlush)
+    return Flushed(decoded(flushed.progress), flushed.ended, flushed.base_batches)
 
 
 def read_durable(store: Path) -> Progress:

@@ -22,6 +22,7 @@ from millstream.durable import sync
 from millstream.errors import StoreError
 from millstream.stores.contract import View, after_prefix
 from millstream.stores.environment import explained
+from millstream.stores.function_counts import FunctionCounts
 from millstream.stores.home import Home
 from millstream.stores.integrity.shard_checks import finish_checks, start_checks
 from millstream.stores.layout import slate_head, slates_of
@@ -99,7 +100,9 @@ def _rewrite(
     home.facts.folder = new.name
     home.write_facts()
     stored = home.facts.stored
-    progress.slates = {name: done.slates.get(stored(name), 0) for name in home.facts.updates}
+    for name in home.facts.updates:
+        counts = progress.functions.setdefault(name, FunctionCounts())
+        counts.slates = done.slates.get(stored(name), 0)
     home.write_progress(progress)
     done.after = _size(new)
 

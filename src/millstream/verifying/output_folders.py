@@ -33,7 +33,7 @@ def check_outputs(store: Path, query: str, progress: Progress, findings: Finding
     if description is None or progress.batch < 0:
         return
     counts = {"late": progress.late, "deadletters": progress.dead_letters}
-    counts["dropped"] = sum(progress.dropped.values())
+    counts["dropped"] = progress.total().dropped
     for name, text in description.addresses.items():
         try:
             address = parse_address(text)

@@ -76,15 +76,15 @@ class Meaning:
     def count(self, path: Path) -> None:
         """Compare the counts; `path` is the file of the progress."""
         for update in self._facts.updates:
-            recorded = self._progress.slates.get(update, 0)
+            recorded = self._progress.counts(update).slates
             actual = self._slates[self._facts.stored(update)]
             if recorded != actual:
                 slates = counted(recorded, "slate")
                 wrong = f"says that update {update!r} has {slates}, and there are {actual:,}"
                 self._findings.add(path, wrong, COUNTED)
-        names = {self._facts.stored(name): name for name in self._progress.waiting_at}
+        names = {self._facts.stored(name): name for name in self._progress.functions}
         for function in {*self._waiting, *names}:
-            recorded = self._progress.waiting_at.get(names.get(function, function), 0)
+            recorded = self._progress.counts(names.get(function, function)).waiting
             actual = self._waiting[function]
             if recorded != actual:
                 events = f"{counted(recorded, 'event')} {verb(recorded, 'waits', 'wait')}"

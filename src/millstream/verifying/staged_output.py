@@ -6,7 +6,7 @@ from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 
-from millstream.engine.progress import read_staged
+from millstream.engine.sink_rows import read_staged
 from millstream.errors import LogError, StoreError
 from millstream.log.reader import LogReader
 from millstream.stores.progress import Progress

@@ -35,7 +35,7 @@ def next_beat(
     step of a final phase, if it is part of one.
     """
     if step is not None:
-        shares = shares_of(workflow, progress.costs, target_seconds)
+        shares = shares_of(workflow, progress.timing.costs, target_seconds)
         beat = Beat(epoch, batch, clock, step.horizon, progress.horizon, shares=shares)
         return replace(beat, final=step)
     target = horizon_of(workflow, progress, clock, started, final, fresh)
@@ -44,7 +44,7 @@ def next_beat(
     if horizon is not None and lane == "shuffled":
         horizon = step_from(workflow, progress.horizon, earliest, horizon)
     late = target if workflow.order == "event-time" else None
-    shares = shares_of(workflow, progress.costs, target_seconds)
+    shares = shares_of(workflow, progress.timing.costs, target_seconds)
     sweep = sweep_until(workflow, progress, horizon, earliest)
     # A single task continues up to the horizon of its own records, unless a limit holds the horizon
     # back, or each round of a cycle has to be one batch.

@@ -102,10 +102,11 @@ def set_pace(
     before: Progress, after: Progress, taken: int, *, target: float, most: int, warm: bool
 ) -> None:
     """Sets the next intake and the pace in `after`, the progress of a batch of `taken` bytes."""
-    seconds = after.last_seconds
-    after.intake = next_intake(before.intake, taken, seconds, target=target, most=most, warm=warm)
-    spent = sum(after.spent.values()) - sum(before.spent.values())
-    after.pace = next_pace(before.pace, spent, taken)
+    timing, seconds = before.timing, after.timing.last_seconds
+    intake = next_intake(timing.intake, taken, seconds, target=target, most=most, warm=warm)
+    after.timing.intake = intake
+    spent = after.total().spent - before.total().spent
+    after.timing.pace = next_pace(timing.pace, spent, taken)
 
 
 def shares_of(

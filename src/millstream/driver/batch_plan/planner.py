@@ -185,7 +185,7 @@ class Planner:
             return {}
         starts = {name: self._start(progress, name) for name in self._inputs}
         target = self._settings.batch_seconds / 1e6
-        intake = first_intake(progress.intake, self._settings.batch_bytes, target)
+        intake = first_intake(progress.timing.intake, self._settings.batch_bytes, target)
         waiting = {
             name: source.bytes_between(starts[name], source.end)
             for name, source in self._inputs.items()
@@ -219,7 +219,7 @@ class Planner:
             size,
             progress.waiting,
             self._settings.small_bytes,
-            progress.pace,
+            progress.timing.pace,
             spread=self.spread,
         )
         return BatchPlan(progress.batch + 1, now, final, taken, splits, size, oldest, lane)

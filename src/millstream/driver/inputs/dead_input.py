@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from millstream.stores.deliveries import Deliveries, deliveries_to, together
 from millstream.stores.progress import Progress
 
 NEARLY_ALL = 0.9
@@ -18,13 +17,9 @@ ENOUGH = 100
 
 def dead_share(before: Progress, after: Progress) -> tuple[int, int]:
     """Counts the deliveries between two commits: those that became dead letters, and all."""
-    old, new = _all(before), _all(after)
+    old, new = before.total(), after.total()
     owed = new.taken + new.retried - old.taken - old.retried
     return new.dead_letters - old.dead_letters, owed
-
-
-def _all(progress: Progress) -> Deliveries:
-    return together(deliveries_to(progress, name) for name in {*progress.taken, *progress.retried})
 
 
 def dead_sentence(dead: int, owed: int, error: str) -> str | None:

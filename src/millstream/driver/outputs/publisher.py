@@ -37,7 +37,8 @@ from millstream.driver.outputs.output_sinks import (
 from millstream.driver.outputs.sink_retry import SinkRetry
 from millstream.driver.outputs.table_sinks import check_own_tables
 from millstream.driver.startup.recovery import GONE, OLDER
-from millstream.engine.progress import Report, event_row, read_staged, sink_row
+from millstream.engine.progress import Report
+from millstream.engine.sink_rows import SinkRows, event_row, read_staged, sink_row
 from millstream.errors import StoreError, StoreLocked
 from millstream.log.retention import Retention
 from millstream.log.stream_logs import StreamLogs
@@ -192,11 +193,10 @@ class Publisher:
         Returns the names of all files of the batch.
         """
         names = [name for report in reports for name in report.staged]
-        inline = [r for r in reports if r.has_rows]
-        if inline:
-            body = Report()
-            for report in inline:
-                body.add_rows(report)
+        body = SinkRows()
+        for report in reports:
+            body.extend(report.rows)
+        if len(body):
             names.append(f"{batch:012d}-driver.rows")
             self._home.stage(names[-1], msgspec.msgpack.encode(body), synced=synced)
         return names

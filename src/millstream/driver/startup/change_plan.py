@@ -28,8 +28,6 @@ from millstream.stores.contract import Store
 from millstream.stores.home import Facts, Home, SlateShape
 from millstream.stores.progress import Progress
 
-NOT_BY_FUNCTION = ("sources", "emitted", "refused")
-"""The counts of a progress that are keyed by source or stream, not by function."""
 ALL = "all"
 """The name that accepts every loss."""
 
@@ -222,11 +220,11 @@ def stranded_events(
 def rename_counts(progress: Progress, workflow: Workflow) -> None:
     """Continues the counts of renamed updates under their new names."""
     names = {former: update.name for update in workflow.updates for former in update.formerly}
-    for field in msgspec.structs.fields(progress):
-        counts = getattr(progress, field.name)
-        if isinstance(counts, dict) and field.name not in NOT_BY_FUNCTION:
-            for former in names.keys() & counts.keys():
-                counts.setdefault(names[former], counts.pop(former))
+    functions, costs = progress.functions, progress.timing.costs
+    for former in names.keys() & functions.keys():
+        functions.setdefault(names[former], functions.pop(former))
+    for former in names.keys() & costs.keys():
+        costs.setdefault(names[former], costs.pop(former))
 
 
 def refusal(store: str, losses: Sequence[Consequence]) -> str:

@@ -22,13 +22,14 @@ def check_continues(
     `renamed` maps updates that are being renamed to their former names.
     """
     check_parts(workflow.parts, home, progress)
-    if workflow.order == "arrival" and progress.waiting > progress.held:
+    behind = progress.waiting - progress.pending.held
+    if workflow.order == "arrival" and behind > 0:
         raise StoreError(
-            f"{home.path}: events wait for the horizon ({progress.waiting - progress.held:,}), and "
+            f"{home.path}: events wait for the horizon ({behind:,}), and "
             "in arrival order nothing would let them through; run once more with "
             'order="event-time" and --final, then change the order'
         )
-    if not (progress.waiting or progress.feedback):
+    if not (progress.waiting or progress.pending.feedback):
         return
 
     def stored(name: str) -> str:
@@ -55,8 +56,8 @@ def check_parts(parts: Mapping[str, Any], home: Home, progress: Progress) -> Non
     for name, form in lasting(parts).items():
         stored = home.facts.parts.get(name, form)
         used = any(
-            function.startswith(f"{name}.") and count
-            for function, count in progress.processed.items()
+            function.startswith(f"{name}.") and counts.processed
+            for function, counts in progress.functions.items()
         )
         if stored != form and used:
             raise StoreError(

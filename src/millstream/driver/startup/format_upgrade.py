@@ -1,4 +1,8 @@
-"""Upgrades a store of the previous format, once, at the first start.
+"""Upgrades a store of an earlier format, once, at the first start.
+
+Formats 3 and 4 had the same rows as format 5, and another form of `progress`, which can still be
+read (`stores.progress.decoded`); the next batch writes today's. So the upgrade only notes the
+format.
 
 In format 2, Spark planned and committed batches too: `checkpoint/` held the positions of the next
 batch. The positions are also in `progress`, which was decisive then as well, and an unfinished
@@ -31,8 +35,8 @@ def upgrade(home: Home, progress: Progress) -> str | None:
         if home.read_progress() is None:
             home.write_progress(progress)
         message = (
-            f"{home.path}: the store had format {home.facts.format} and has format {FORMAT} now, "
-            "which Spark keeps no files in; earlier versions of Millstream do not open it any more"
+            f"{home.path}: the store had format {home.facts.format} and has format {FORMAT} now; "
+            "earlier versions of Millstream do not open it any more"
         )
         home.facts.format = FORMAT
         home.write_facts()

@@ -179,20 +179,20 @@ class AggregateCell(Cell):
             for index, (key, value) in enumerate(zip(merged, values, strict=True)):
                 if len(value) > workflow.slate_limit:
                     bad[index] = over_limit(len(value), workflow.slate_limit)
-                elif len(value) > (self.large[1] if self.large else workflow.slate_warn):
-                    self.large = key, len(value)
+                elif len(value) > workflow.slate_warn:
+                    self._note_large(key, len(value))
         for index, (key, value, row) in enumerate(zip(merged, values, rows, strict=True)):
             if index in bad:
                 part = PartialOnTheWay(0, last[key], None, counts[key])
                 self._fail(router, key, part, bad[index])
                 continue
             if row is None:
-                self.made += 1
+                self.counts.slates += 1
             slates[key] = pack_slate(last[key], value, {})
 
     def _fail(self, router: Router, key: str, part: PartialOnTheWay, error: BaseException) -> None:
         """Makes a dead letter of a partial; its events do not count as processed."""
-        self.fed -= part.events
+        self.counts.processed -= part.events
         router.fail_partial(self.number, key, part.last, part.partial, part.events, error)
 
 

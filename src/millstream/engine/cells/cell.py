@@ -28,13 +28,14 @@ from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
 from millstream.engine.final_phase import BEYOND
 from millstream.engine.plan import Plan
-from millstream.engine.progress import greatest
+from millstream.engine.progress import greatest, least
 from millstream.engine.router import FeedbackOutbox, Router
 from millstream.model.event import Clock
 from millstream.model.function import Update
 from millstream.model.slate import Table, overlay
 from millstream.slate_changes import SlateChanges
 from millstream.stores.contract import View, after_prefix
+from millstream.stores.function_counts import FunctionCounts, Large
 from millstream.stores.layout import (
     outbox_of,
     outbox_row,
@@ -42,6 +43,7 @@ from millstream.stores.layout import (
     table_of,
     unpack_slate,
 )
+from millstream.stores.progress import PendingWork
 
 Rows = dict[bytes, bytes | None]
 BEGINNING = -(1 << 63)
@@ -79,22 +81,12 @@ class Cell:
         self.name = function.name
         self.stored = plan.stored[number]
         """The name under which its rows are stored."""
-        self.fed = 0
-        """The number of deliveries that were processed, without those that failed."""
-        self.diverted = 0
-        self.made = 0
-        """The change in the number of slates in this batch."""
-        self.swept = 0
-        self.evicted = 0
-        """The number of slates that were deleted because there was no room for them."""
-        self.reach = 0
-        """The longest time that an event has set a timer ahead in this batch."""
+        self.counts = FunctionCounts()
+        """What it did in this batch, without what the router counts."""
         self.latest: int | None = None
         """The greatest ts of its events in this batch, if the function has timers."""
         self.fired: int | None = None
         """The latest timer that fired, in a final phase."""
-        self.large: tuple[str, int] | None = None
-        """The key and the size of the largest slate over the workflow's `slate_warn`."""
         self.outbox = FeedbackOutbox()
         self._plan = plan
         self._view = view
@@ -154,7 +146,7 @@ class Cell:
         if dropped := admission.take_dropped():
             router.dropped.setdefault(self.number, Columns()).extend(dropped)
         if diverted := admission.take_diverted():
-            self.diverted += len(diverted)
+            self.counts.diverted += len(diverted)
             stream = admission.overflow
             later = max(1, self._plan.delays.get(stream, 0))
             moved = diverted.with_stream(self._plan.stream_number[stream], later)
@@ -186,14 +178,14 @@ class Cell:
         feed_quickly = feeder.feed_batch if feeder.update.batch else feeder.feed_plain
         values = decode_values(events.values)
         given = piece.made(values, self._plan.streams) if quick else []
-        start = 0
+        counts, start = self.counts, 0
         for number, (key, count) in enumerate(zip(piece.keys, piece.counts, strict=True)):
             row, first, start = rows[piece.first + number], start, start + count
             if quick:
                 try:
                     slates[key] = feed_quickly(key, row, given[first:start], events, first)
                     if row is None:
-                        self.made += 1
+                        counts.slates += 1
                     continue
                 except Redo:
                     pass
@@ -228,13 +220,13 @@ class Cell:
         timers = due_in(beat, self.name)
         before = unpack_slate(row).timers if row is not None and self._has_timers else {}
         fed = feeder.feed(key, row, due, values, order, timers, beat.clock, again=again)
-        self.reach = max(self.reach, fed.reach)
+        self.counts.reach = max(self.counts.reach, fed.reach)
         self.fired = greatest(self.fired, fed.fired)
         if fed.row is not None or row is not None:
             self._slates[key] = fed.row
             if fed.row is None:
                 self._gone[key] = fed.last
-            self.made += (fed.row is not None) - (row is not None)
+            self.counts.slates += (fed.row is not None) - (row is not None)
         self._timers.follow(key, before, fed.timers)
         if fed.wiped:
             self._wipe(key)
@@ -243,10 +235,16 @@ class Cell:
 
     def _end_feed(self, feeder: Feeder, events: int, router: Router) -> None:
         """Takes over what a feeder counted and what failed."""
-        if feeder.large is not None and (self.large is None or feeder.large[1] > self.large[1]):
-            self.large = feeder.large
-        self.fed += events - sum(letter.timer is None for letter in feeder.dead)
+        if feeder.large is not None:
+            self._note_large(*feeder.large)
+        self.counts.processed += events - sum(letter.timer is None for letter in feeder.dead)
         router.dead.extend(feeder.dead)
+
+    def _note_large(self, key: str, size: int) -> None:
+        """Notes a slate over the workflow's `slate_warn`: the largest of the batch is reported."""
+        large = self.counts.large
+        if large is None or size > large.bytes:
+            self.counts.large = Large(key, size, self._beat.batch)
 
     def _rows(self, keys: list[str]) -> list[bytes | None]:
         """Returns the slates' current rows, including the changes of this batch."""
@@ -285,7 +283,7 @@ class Cell:
             self._view, self.stored, shard, before, self._slates
         ):
             self._drop(update, key, row)
-            self.swept += 1
+            self.counts.swept += 1
 
     def make_room(self, router: Router) -> None:
         """Deletes the least important slates if there are too many (see `engine.cells.room`)."""
@@ -298,7 +296,9 @@ class Cell:
         for key, row in zip(going, self._rows(going), strict=True):
             assert row is not None
             self._drop(update, key, row)
-            self.evicted += 1
+            self.counts.evicted += 1
+        if room.priorities.failures:
+            self.counts.unranked = room.priorities.failed(self._beat.batch)
         router.took(self.number, perf_counter_ns() - began)
 
     def _drop(self, update: Update, key: str, row: bytes) -> None:
@@ -308,7 +308,7 @@ class Cell:
         self._timers.follow(key, stored.timers, {})
         if update.slate is Table:
             self._wipe(key)
-        self.made -= 1
+        self.counts.slates -= 1
 
     def slate_changes(self) -> SlateChanges:
         """Returns the final state of each slate, or table entry, that this batch has changed."""
@@ -343,6 +343,20 @@ class Cell:
                 rows[outbox_row(start, self._beat.batch, number)] = packed
         return rows
 
+    def pending(self) -> PendingWork:
+        """Returns what is left to do here after this batch."""
+        outbox = self.outbox
+        return PendingWork(
+            least_waiting=self.least_waiting(),
+            least_timer=self.least_timer("event"),
+            least_wall=self.least_timer("wall"),
+            feedback=len(outbox),
+            least_feedback=least(*(events.least for events in outbox.deliveries.values())),
+            held=self._admission.held if self._admission is not None else 0,
+            pressure=self._pressure(),
+            hold=self._hold(),
+        )
+
     def least_timer(self, clock: Clock) -> int | None:
         """Returns the time of the earliest timer that is set after this batch."""
         return self._timers.least(clock) if self._has_timers else None
@@ -360,14 +374,8 @@ class Cell:
         gate = self._gate.fresh - self._gate.stored_taken if self._gate is not None else 0
         return gate + (self._admission.waiting_change if self._admission is not None else 0)
 
-    @property
-    def held(self) -> int:
-        """The number of events that wait here because they were over the limit or share."""
-        return self._admission.held if self._admission is not None else 0
-
-    @property
-    def pressure(self) -> float:
-        """The filled part of the room for events over the limit or share: 1 is full."""
+    def _pressure(self) -> float:
+        """Returns the filled part of the room for events over the limit or share: 1 is full."""
         update = self._update
         if self._gate is None or update is None or update.limit is None:
             return self._admission.pressure if self._admission is not None else 0.0
@@ -376,9 +384,8 @@ class Cell:
         room = PATIENCE * update.limit
         return self._gate.overdue(self._beat.late, room) / room
 
-    @property
-    def hold(self) -> int | None:
-        """The horizon up to which about as many events as the limit become due; None: no bound."""
+    def _hold(self) -> int | None:
+        """Returns the horizon up to which as many events as the limit become due; None: any."""
         update = self._update
         if self._gate is None or update is None or update.limit is None:
             return None

@@ -25,8 +25,8 @@ from millstream.model.place import described
 from millstream.model.rules import FAILURES
 from millstream.model.slate import Entries, Table
 from millstream.slate_versions import read_slate
+from millstream.stores.function_counts import Unranked
 from millstream.stores.layout import unpack_slate
-from millstream.stores.progress import Unranked
 from millstream.stores.ranks import sortable
 
 ALIKE = sortable(0.0)

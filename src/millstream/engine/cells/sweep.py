@@ -46,7 +46,7 @@ def sweep_until(
     """
     until = horizon
     if workflow.order == "arrival":
-        until = None if progress.held else _least_highest(progress.sources)
+        until = None if progress.pending.held else _least_highest(progress.sources)
     if until is not None and workflow.feedback:
         until = least(until, earliest)
     return until
@@ -60,8 +60,8 @@ def vacuum_until(order: str, progress: Progress, earliest: int | None) -> int | 
     """
     until = progress.horizon
     if order == "arrival":
-        until = None if progress.held else greatest(progress.horizon, progress.highest)
-    return least(until, earliest) if until is not None and progress.feedback else until
+        until = None if progress.pending.held else greatest(progress.horizon, progress.highest)
+    return least(until, earliest) if until is not None and progress.pending.feedback else until
 
 
 def _least_highest(sources: Mapping[str, SourceProgress]) -> int | None:

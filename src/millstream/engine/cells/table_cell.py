@@ -181,7 +181,7 @@ class TableCell(Cell):
             feeder.note(part.key, len(data))
             slates[part.key] = pack_slate(part.last, data, {}, version)
             if part.row is None:
-                self.made += 1
+                self.counts.slates += 1
         return failed
 
     def _table_events(

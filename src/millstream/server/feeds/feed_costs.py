@@ -95,14 +95,15 @@ class FeedCosts:
     def progressed(self, progress: Progress) -> None:
         """Notes a committed batch; noting the same one again does no harm."""
         placed = self._placed
-        cost = progress.costs.get(placed.consumers)
+        cost = progress.timing.costs.get(placed.consumers)
+        producers, consumers = map(progress.counts, (placed.producers, placed.consumers))
         spent = Spent(
             pushes=progress.emitted.get(f"{placed.name}.push", 0),
-            processed=progress.processed.get(placed.producers, 0),
-            producers=progress.spent.get(placed.producers, 0) / 1e6,
+            processed=producers.processed,
+            producers=producers.spent / 1e6,
             consumers=None if cost is None else cost / 1e6,
-            taken=progress.processed.get(placed.consumers, 0),
-            stored=progress.stored.get(placed.consumers, 0) / 1e6,
+            taken=consumers.processed,
+            stored=consumers.stored / 1e6,
         )
         with self._lock:
             self._calibration.spent(spent)

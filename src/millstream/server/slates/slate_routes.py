@@ -47,8 +47,9 @@ def routes(service: Service) -> list[Route]:
     async def updates(request: Request) -> Response:
         query(request, ())
         progress = store.progress()
+        known = progress.functions
         rows = [
-            UpdateRow(name, kind, progress.slates.get(name))
+            UpdateRow(name, kind, counts.slates if (counts := known.get(name)) else None)
             for name, kind in store.home.facts.updates.items()
         ]
         return json_answer(UpdatesAnswer(progress.batch, rows))

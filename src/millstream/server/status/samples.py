@@ -121,7 +121,7 @@ class Samples:
 
     def _follow(self, last: ProgressSample, progress: Progress, at: int) -> None:
         before = last.progress
-        begun = max(last.at, at - round((progress.seconds - before.seconds) * SECOND))
+        begun = max(last.at, at - round((progress.timing.seconds - before.timing.seconds) * SECOND))
         events = progress.events - before.events
         measured = progress.measured
         latency = measured if measured is not None and measured.batch > before.batch else None
@@ -236,11 +236,16 @@ def went_down(before: Progress, after: Progress) -> bool:
         (before.events, after.events),
         (before.late, after.late),
         (before.dead_letters, after.dead_letters),
-        (before.seconds, after.seconds),
+        (before.timing.seconds, after.timing.seconds),
     ]
-    for name in ("emitted", "spent", "processed", "failed"):
-        new = getattr(after, name)
-        pairs += [(count, new[key]) for key, count in getattr(before, name).items() if key in new]
+    pairs += [(old, after.emitted.get(name, old)) for name, old in before.emitted.items()]
+    for name, counts in before.functions.items():
+        new = after.functions.get(name, counts)
+        pairs += [
+            (counts.spent, new.spent),
+            (counts.processed, new.processed),
+            (counts.failed, new.failed),
+        ]
     pairs += [
         (source.events, after.sources[name].events)
         for name, source in before.sources.items()

@@ -54,7 +54,7 @@ from millstream.server.status.samples import (
 )
 from millstream.server.streams.catalogue import Catalogue
 from millstream.server.streams.numbered_records import Backlog
-from millstream.stores.deliveries import Deliveries, deliveries_to, together
+from millstream.stores.function_counts import FunctionCounts, in_all
 from millstream.stores.home import Facts
 from millstream.stores.progress import Latency, Progress, SourceProgress
 from millstream.stores.trouble import Trouble, read_troubles
@@ -116,7 +116,7 @@ def status_of(
     functions = [_function(function, progress, rates) for function in description.functions]
     waiting = sorted(functions, key=lambda function: -function.waiting)
     slow = sorted(functions, key=lambda function: -function.busy)
-    growths = lag_growths or {}
+    growths, pending = lag_growths or {}, progress.pending
     status = Status(
         app=description.app,
         order=description.order,
@@ -131,14 +131,14 @@ def status_of(
         letters_left=letters_left or LettersLeft(progress.dead_letters, progress.late),
         waiting=progress.waiting,
         deliveries=accounted(
-            together(deliveries_to(progress, function.name) for function in description.functions)
+            in_all(progress.counts(function.name) for function in description.functions)
         ),
-        intake=IntakeStatus(progress.intake, round(progress.pressure, 3), progress.held),
-        feedback=progress.feedback,
+        intake=IntakeStatus(progress.timing.intake, round(pending.pressure, 3), pending.held),
+        feedback=pending.feedback,
         horizon=progress.horizon,
         rate=rates.rate(lambda sample: sample.events),
-        seconds=progress.seconds,
-        batch_seconds=progress.last_seconds if progress.batch >= 0 else None,
+        seconds=progress.timing.seconds,
+        batch_seconds=progress.timing.last_seconds if progress.batch >= 0 else None,
         latency=_latency(progress, latencies),
         sources=[
             _source(
@@ -203,7 +203,7 @@ def _source(
         lag_events=None if backlog is None else backlog.events,
         lag_seconds=seconds,
         highest=known.highest,
-        dead_letters=progress.refused.get(source.name, 0),
+        dead_letters=known.refused,
         lost=known.lost,
         lag_growth=lag_growth,
     )
@@ -225,21 +225,24 @@ def _output(name: str, description: Description, troubles: Sequence[Trouble]) ->
     return OutputStatus(name, description.addresses.get(name, ""), error)
 
 
-def accounted(deliveries: Deliveries) -> DeliveryCounts:
+def accounted(counts: FunctionCounts) -> DeliveryCounts:
     """Returns the counts of deliveries, with the residual that is not accounted for: 0."""
-    return DeliveryCounts(*deliveries, residual=deliveries.residual)
+    return DeliveryCounts(
+        *(counts.taken, counts.processed, counts.dropped, counts.diverted, counts.undecided),
+        *(counts.dead_letters, counts.late, counts.retried, counts.residual),
+    )
 
 
 def _function(function: FunctionDescription, progress: Progress, rates: Rates) -> FunctionStatus:
     name, is_update = function.name, function.kind == "update"
 
     def processed(sample: Progress) -> int:
-        return sample.processed.get(name, 0)
+        return sample.counts(name).processed
 
     def spent(sample: Progress) -> int:
-        return sample.spent.get(name, 0)
+        return sample.counts(name).spent
 
-    large, unranked = progress.large.get(name), progress.unranked.get(name)
+    counts = progress.counts(name)
     return FunctionStatus(
         name=name,
         kind=function.kind,
@@ -248,14 +251,14 @@ def _function(function: FunctionDescription, progress: Progress, rates: Rates) -
         seconds=spent(progress) / SECOND,
         microseconds=rates.mean(progress, spent, processed),
         busy=rates.busy(spent),
-        dead_letters=progress.failed.get(name, 0),
-        waiting=progress.waiting_at.get(name, 0),
-        deliveries=accounted(deliveries_to(progress, name)),
-        slates=progress.slates.get(name, 0) if is_update else None,
-        swept=progress.swept.get(name, 0) if is_update else None,
-        evicted=progress.evicted.get(name, 0) if is_update else None,
-        unranked=None if unranked is None else unranked.count,
-        largest=None if large is None else LargestSlate(large.key, large.bytes),
+        dead_letters=counts.failed,
+        waiting=counts.waiting,
+        deliveries=accounted(counts),
+        slates=counts.slates if is_update else None,
+        swept=counts.swept if is_update else None,
+        evicted=counts.evicted if is_update else None,
+        unranked=counts.unranked.count if counts.unranked else None,
+        largest=LargestSlate(counts.large.key, counts.large.bytes) if counts.large else None,
     )
 
 
@@ -343,7 +346,7 @@ class Overview:
 
 def bare_description(facts: Facts, progress: Progress) -> Description:
     """Describes an application that has left no description yet, from what the store records."""
-    kinds = {name: "update" if name in facts.updates else "map" for name in progress.processed}
+    kinds = {name: "update" if name in facts.updates else "map" for name in progress.functions}
     kinds.update(dict.fromkeys(facts.updates, "update"))
     return Description(
         facts.app,

@@ -138,7 +138,7 @@ class SharedHome(Home):
         return self._state.manifest
 
     def write_facts(self) -> None:
-        write_record(self.path / "store.json", msgspec.json.encode(self.facts), synced=False)
+        write_record(self.path / "store.json", self._stored_facts(), synced=False)
         self._facts_changed = True
 
     def read_progress(self) -> bytes:
