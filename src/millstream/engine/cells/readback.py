@@ -13,7 +13,7 @@ or refuses (`fits_as`), and once it may be small again (`large_as`).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import isfinite
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -65,7 +65,8 @@ def exceeds(value: Any, size: int) -> bool:
     least, parts = 0, [value]
     while parts:
         part = parts.pop()
-        kind, items = type(part), ()
+        kind = type(part)
+        items: Iterable[Any] = ()
         if kind is str:
             least += len(part)
         elif kind is dict:

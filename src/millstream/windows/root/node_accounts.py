@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from msgspec.structs import astuple
 
 from millstream.model.slate import Table
 from millstream.windows.accounts import (
