@@ -24,23 +24,18 @@ log, the engine counts the dead letters: such records are in no count here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from millstream.model.slate import Table
-from millstream.windows.panes.message import PaneManifest
+from millstream.windows.panes.pane_mark import PaneMark
 
 COUNTS = ("read", "on_time", "late", "shed", "dead")
 KEPT = 100
 _ZERO = 1 << 62
 """Added to a window's number, so that text sorts as the numbers do."""
-
-MARK, RECORDS, BYTES, WHY, SHED, SHED_BYTES, DEAD, LATE, READ, FIRST, LAST, GAP = range(12)
-"""The positions of the fields in a mark of the scoreboard."""
-MISDATED, CUT = 12, 13
-"""Optional fields at the end of a mark. `CUT`: the end of a log has cut the pane off."""
 
 
 def account(node: str) -> str:
@@ -151,18 +146,18 @@ class WindowAccount(msgspec.Struct):
     """The node and the pane of each pane that came after closing, as long as the window is still
     corrected."""
 
-    def account_for(self, mark: list[Any], *, on_time: bool) -> None:
+    def account_for(self, mark: PaneMark, *, on_time: bool) -> None:
         """Counts the records of a pane of a node."""
-        self.read += mark[READ]
-        self.shed += mark[SHED]
-        self.dead += mark[DEAD]
-        self.late += mark[LATE]
-        self.unsized += mark[LATE]
-        self.bytes += mark[BYTES] + mark[SHED_BYTES]
+        self.read += mark.read
+        self.shed += mark.shed
+        self.dead += mark.dead
+        self.late += mark.late
+        self.unsized += mark.late
+        self.bytes += mark.bytes + mark.shed_bytes
         if on_time:
-            self.on_time += mark[RECORDS]
+            self.on_time += mark.records
         else:
-            self.late += mark[RECORDS]
+            self.late += mark.records
             self.know_better()
 
     def come_late(self, count: int, *, late_expected: bool) -> None:
@@ -216,76 +211,17 @@ def _part(some: int, known: int, unknown: int) -> float | None:
     return None if unknown else 1.0
 
 
-def mark_of(manifest: PaneManifest, read: int) -> list[Any]:
-    """Returns a node's mark of a pane. `read` is the number of records read while the pane was
-    made. The late ones among them belong to other panes and are not counted here."""
-    return [
-        manifest.mark,
-        manifest.records,
-        manifest.bytes,
-        manifest.why or "",
-        manifest.shed,
-        manifest.shed_bytes,
-        manifest.dead,
-        0,
-        read - sum(manifest.late.values()),
-        manifest.first or 0,
-        manifest.last or 0,
-        manifest.gap,
-        *_rarely(manifest),
-    ]
-
-
-def _rarely(manifest: PaneManifest) -> list[int]:
-    """Returns the optional fields of a mark."""
-    if manifest.cut:
-        return [manifest.misdated, 1]
-    return [manifest.misdated] if manifest.misdated else []
-
-
-def manifest_of(mark: list[Any], pane: int) -> PaneManifest:
-    """Rebuilds the manifest from a mark, as far as it was kept. `late` holds the late records of
-    this pane."""
-    return PaneManifest(
-        mark=mark[MARK],
-        why=mark[WHY] or None,
-        records=mark[RECORDS],
-        bytes=mark[BYTES],
-        shed=mark[SHED],
-        shed_bytes=mark[SHED_BYTES],
-        dead=mark[DEAD],
-        late={str(pane): mark[LATE]} if mark[LATE] else {},
-        total=0,
-        first=mark[FIRST] if mark[RECORDS] else None,
-        last=mark[LAST] if mark[RECORDS] else None,
-        gap=mark[GAP],
-        misdated=misdated_in(mark),
-        cut=len(mark) > CUT,
-    )
-
-
-def unread(mark: list[Any]) -> list[Any]:
-    """Returns the mark for a further pane of a run: the records read are counted with the first
-    pane only."""
-    return [*mark[:READ], 0, *mark[READ + 1 :]]
-
-
-def misdated_in(mark: Sequence[Any]) -> int:
-    """Returns how many records of a pane had an implausible time."""
-    return int(mark[MISDATED]) if len(mark) > MISDATED else 0
-
-
-def add_counts(sums: list[int], mark: list[Any], *, on_time: bool) -> None:
+def add_counts(sums: list[int], mark: PaneMark, *, on_time: bool) -> None:
     """Adds the counts of a pane of a node to `sums`: `COUNTS`, then the gaps."""
-    sums[0] += mark[READ]
-    sums[1 if on_time else 2] += mark[RECORDS]
-    sums[2] += mark[LATE]
-    sums[3] += mark[SHED]
-    sums[4] += mark[DEAD]
-    sums[5] += mark[GAP] != 0
+    sums[0] += mark.read
+    sums[1 if on_time else 2] += mark.records
+    sums[2] += mark.late
+    sums[3] += mark.shed
+    sums[4] += mark.dead
+    sums[5] += mark.gap != 0
 
 
-def account_of(mark: list[Any], *, on_time: bool) -> NodeAccount:
+def account_of(mark: PaneMark, *, on_time: bool) -> NodeAccount:
     """Returns the counts of a pane of a node."""
     sums = [0] * 6
     add_counts(sums, mark, on_time=on_time)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from statistics import median_low
 from typing import Any
@@ -32,12 +32,6 @@ from millstream.messages.jobs import (
     WindowCoverage,
 )
 from millstream.windows.accounts import (
-    BYTES,
-    GAP,
-    MARK,
-    RECORDS,
-    SHED,
-    WHY,
     NodeAccount,
     WindowAccount,
     account_in,
@@ -48,8 +42,9 @@ from millstream.windows.board.board_meta import BoardMeta
 from millstream.windows.board.missing_panes import UNKNOWN, cause_of
 from millstream.windows.board.node_places import places_in
 from millstream.windows.board.pane_marks import pane_in, shown_panes, state_of
-from millstream.windows.coverage import CoverageTally
+from millstream.windows.board.window_counts import tally_of
 from millstream.windows.lateness import late_warning
+from millstream.windows.panes.pane_mark import Marks, read_marks
 from millstream.windows.placed import JobPart
 from millstream.windows.reducers import BEGINNING, NEVER
 from millstream.windows.span import Span
@@ -117,7 +112,7 @@ class _Board:
     """The table of the first reducer, for each number of reducers that there was."""
     metas: Sequence[BoardMeta]
     """The `meta` of each of these tables."""
-    marks: Mapping[int, Mapping[str, Sequence[Any]]]
+    marks: Mapping[int, Marks]
     """The marks by pane and node."""
     start: int
     """The very first pane: windows that begin before it do not exist."""
@@ -237,12 +232,12 @@ class _Board:
                 state, why = "empty", "over"
             return PaneCell(state, why, records=0, bytes=0, shed=0, gap=0)
         return PaneCell(
-            mark[MARK],
-            mark[WHY] or None,
-            records=mark[RECORDS],
-            bytes=mark[BYTES],
-            shed=mark[SHED],
-            gap=mark[GAP],
+            mark.mark,
+            mark.why or None,
+            records=mark.records,
+            bytes=mark.bytes,
+            shed=mark.shed,
+            gap=mark.gap,
         )
 
     def _window(self, number: int, reducers: Sequence[WindowAccount]) -> JobWindow:
@@ -288,16 +283,8 @@ class _Board:
             for node, mark in marks.items()
             if state_of(mark) == "received"
         }
-        tally = CoverageTally(
-            nodes=len(self.nodes),
-            panes=self.span.panes,
-            received=window.received,
-            lost=window.lost,
-            whole=window.whole,
-            hurt=window.hurt,
-            some=window.some,
-            some_nodes=len(responded),
-        )
+        counts = tally_of(window, len(self.nodes), self.span.panes)
+        tally = replace(counts, some_nodes=len(responded))
         return WindowCoverage(
             area=tally.area,
             time=tally.time,
@@ -309,7 +296,7 @@ class _Board:
         """Returns the completeness of a window as known now, computed as in `answers`."""
         if window.completeness:
             return window.completed(late_expected=self.late_expected)
-        size = sum(mark[BYTES] for marks in self._boards(number) for mark in marks.values())
+        size = sum(mark.bytes for marks in self._boards(number) for mark in marks.values())
         missing = self._missing(number)
         unknown = sum(missing[cause] for cause in UNKNOWN)
         return window.complete(window.on_time, size, unknown, late_expected=self.late_expected)
@@ -332,9 +319,9 @@ class _Board:
 
     def _torn(self, window: int) -> int:
         """Counts the panes of nodes that have a gap."""
-        return sum(mark[GAP] != 0 for marks in self._boards(window) for mark in marks.values())
+        return sum(mark.gap != 0 for marks in self._boards(window) for mark in marks.values())
 
-    def _boards(self, window: int) -> Iterator[Mapping[str, Sequence[Any]]]:
+    def _boards(self, window: int) -> Iterator[Marks]:
         return (self.marks[pane] for pane in self.span.panes_of(window) if pane in self.marks)
 
 
@@ -343,7 +330,7 @@ def _board(part: JobPart, tables: Mapping[str, Entries]) -> _Board:
     first: dict[str, Entries] = {}
     for reducer in sorted(tables):
         first.setdefault(reducer.partition("/")[0], tables[reducer])
-    marks: dict[int, dict[str, Sequence[Any]]] = {}
+    marks: dict[int, Marks] = {}
     metas: list[BoardMeta] = []
     starts: list[int] = []
     kept: list[int] = []
@@ -366,7 +353,7 @@ def _board(part: JobPart, tables: Mapping[str, Entries]) -> _Board:
         for entry, stored in table.items():
             if entry.startswith(("board|", "past|")):
                 pane = pane_in(entry)
-                marks.setdefault(pane, {}).update(stored)
+                marks.setdefault(pane, {}).update(read_marks(stored))
                 at.update({node: max(pane + 1, at.get(node, pane)) for node in stored})
             elif entry.startswith("window|"):
                 why[window_in(entry)] = window_of(stored).why or None

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from millstream.windows.accounts import WindowAccount
 from millstream.windows.board.board_windows import BoardWindows
 from millstream.windows.board.node_places import NodePlaces
-from millstream.windows.board.pane_marks import Marks, PaneMarks, PaneTally, State, state_of
+from millstream.windows.board.pane_marks import PaneMarks, PaneTally, State, state_of
 from millstream.windows.board.window_counts import clear, clear_shares, count_pane, count_share
+from millstream.windows.panes.pane_mark import Marks
 from millstream.windows.panes.shedder import drawn_in, is_drawn
 
 Change = tuple[State | None, State | None]

@@ -13,14 +13,14 @@ For the first three causes, the contents of the panes are not known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.windows.accounts import GAP, MARK, WHY
 from millstream.windows.board.pane_marks import state_of
 from millstream.windows.board.scoreboard import Scoreboard
 from millstream.windows.members import MOST_NAMED
+from millstream.windows.panes.pane_mark import PaneMark
 
 UNKNOWN = ("absent", "awaited", "gap")
 
@@ -83,7 +83,7 @@ def missing_of(board: Scoreboard, number: int, *, ended: bool) -> Missing:
     return Missing({cause: causes[cause] for cause in sorted(causes)})
 
 
-def cause_of(mark: Sequence[Any]) -> str:
+def cause_of(mark: PaneMark) -> str:
     """Returns the reason why a pane with a mark was not received."""
-    torn = mark[GAP] and mark[MARK] != "lost"
-    return "gap" if torn else str(mark[WHY] or "shed")
+    torn = mark.gap and mark.mark != "lost"
+    return "gap" if torn else mark.why or "shed"

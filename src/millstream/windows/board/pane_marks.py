@@ -1,6 +1,6 @@
 """The marks of panes in the root's table: the state of each pane at each node.
 
-    board|PANE|NODE    by node, its mark of the pane (fields: see `accounts`). One entry for each
+    board|PANE|NODE    by node, its `PaneMark`. One entry for each
                        message, named by the first of its nodes
     past|PANE|NODE     the same for the last panes that were let go; only for display
     tally|PANE         the number of nodes that have marked, received and lost the pane
@@ -16,15 +16,14 @@ are read as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from millstream.model.slate import Table
-from millstream.windows.accounts import GAP, LATE, MARK, READ
 from millstream.windows.board.board_meta import BoardMeta
+from millstream.windows.panes.pane_mark import Marks, PaneMark, read_marks, stored_marks
 
-Marks = dict[str, list[Any]]
 State = Literal["received", "lost"]
 """The known state of a pane of a node. None if it is still awaited."""
 _ZERO = 1 << 62
@@ -79,10 +78,9 @@ def pane_in(entry: str) -> int:
     return int(entry.split("|", 2)[1]) - _ZERO
 
 
-def state_of(mark: Sequence[Any]) -> State:
-    """Returns the state of a marked pane. A pane with a gap is lost, since it is not whole, though
-    its records are in the values."""
-    return "lost" if mark[MARK] == "lost" or mark[GAP] else "received"
+def state_of(mark: PaneMark) -> State:
+    """Returns the state of a marked pane."""
+    return "lost" if mark.is_lost else "received"
 
 
 def _entry(kind: str, pane: int) -> str:
@@ -100,7 +98,7 @@ class PaneMarks:
 
     def put(self, pane: int, marks: Marks) -> None:
         """Stores the marks of a message."""
-        self.table[f"{board(pane)}|{min(marks)}"] = marks
+        self.table[f"{board(pane)}|{min(marks)}"] = stored_marks(marks)
 
     def of(self, panes: range) -> dict[int, Marks]:
         """Returns the panes that have marks, in order, each with the marks of all nodes."""
@@ -108,8 +106,8 @@ class PaneMarks:
         for pane, counts in self.late(panes).items():
             marks = by_pane.get(pane, {})
             for node in counts.keys() & marks.keys():
-                marks[node][LATE] += counts[node]
-                marks[node][READ] += counts[node]
+                marks[node].late += counts[node]
+                marks[node].read += counts[node]
         return by_pane
 
     def were(self, panes: range) -> dict[int, Marks]:
@@ -174,9 +172,9 @@ class PaneMarks:
         return late
 
 
-def _by_pane(entries: Iterator[tuple[str, Marks]]) -> dict[int, Marks]:
+def _by_pane(entries: Iterator[tuple[str, Any]]) -> dict[int, Marks]:
     """Groups the marks of entries by pane."""
     marks_of: dict[int, Marks] = {}
-    for entry, marks in entries:
-        marks_of.setdefault(pane_in(entry), {}).update(marks)
+    for entry, stored in entries:
+        marks_of.setdefault(pane_in(entry), {}).update(read_marks(stored))
     return marks_of

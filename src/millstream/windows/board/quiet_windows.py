@@ -23,13 +23,14 @@ from typing import Any
 import msgspec
 
 from millstream.model.slate import Table
-from millstream.windows.accounts import DEAD, GAP, MARK, RECORDS, SHED, window_entry, window_in
+from millstream.windows.accounts import window_entry, window_in
 from millstream.windows.board.board_meta import BoardMeta
 from millstream.windows.board.board_windows import BoardWindows
 from millstream.windows.board.node_places import NodePlaces
-from millstream.windows.board.pane_marks import Marks, pane_in, tardy
+from millstream.windows.board.pane_marks import pane_in, tardy
 from millstream.windows.fidelity import Error
 from millstream.windows.panes.pane_ledger import PanePart
+from millstream.windows.panes.pane_mark import Marks, PaneMark, stored_marks
 from millstream.windows.reducers import schemes
 from millstream.windows.span import Span
 
@@ -101,8 +102,9 @@ def _can_be(board: BoardWindows, places: NodePlaces, part: PanePart, windows: ra
     return all(place is not None and place.over <= panes.start for place in others)
 
 
-def _is_empty(mark: list[Any]) -> bool:
-    return mark[MARK] == "empty" and not any(mark[count] for count in (RECORDS, SHED, DEAD, GAP))
+def _is_empty(mark: PaneMark) -> bool:
+    counts = (mark.records, mark.shed, mark.dead, mark.gap)
+    return mark.mark == "empty" and not any(counts)
 
 
 def _others(board: BoardWindows, windows: range) -> list[int]:
@@ -123,8 +125,7 @@ def _others(board: BoardWindows, windows: range) -> list[int]:
 def put(table: Table, meta: BoardMeta, windows: range, marks: Marks) -> None:
     """Stores what is needed to correct a window of a range."""
     meta.quiet = True
-    stored = QuietRange(windows.stop, marks)
-    table[quiet_entry(windows.start)] = msgspec.to_builtins(stored)
+    table[quiet_entry(windows.start)] = {"until": windows.stop, "marks": stored_marks(marks)}
 
 
 def quiet_marks(table: Table, meta: BoardMeta, window: int) -> Marks | None:

@@ -25,11 +25,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from millstream.windows.accounts import (
-    MARK,
-    WindowAccount,
-    window_entry,
-)
+from millstream.windows.accounts import WindowAccount, window_entry
 from millstream.windows.board.board_counts import BoardCounts
 from millstream.windows.board.board_meta import BoardMeta
 from millstream.windows.board.node_places import (
@@ -37,15 +33,12 @@ from millstream.windows.board.node_places import (
     NodePlaces,
     carried_over,
 )
-from millstream.windows.board.pane_marks import (
-    Marks,
-    PaneMarks,
-    state_of,
-)
+from millstream.windows.board.pane_marks import PaneMarks, state_of
 from millstream.windows.board.quiet_windows import put as put_quiet
 from millstream.windows.board.quiet_windows import quiet_marks
 from millstream.windows.coverage import Coverage, Mark
 from millstream.windows.panes.pane_ledger import PanePart
+from millstream.windows.panes.pane_mark import Marks
 from millstream.windows.reducers import BEGINNING, NEVER
 
 
@@ -267,7 +260,7 @@ class Scoreboard(BoardCounts):
         present = self.marks.of(panes)
         for pane in panes:
             missing = {
-                node: [*mark] for node, mark in marks.items() if node not in present.get(pane, {})
+                node: mark for node, mark in marks.items() if node not in present.get(pane, {})
             }
             if missing:
                 self.marks.put(pane, missing)
@@ -296,7 +289,7 @@ class Scoreboard(BoardCounts):
         for pane, board in self.boards(panes).items():
             marks.update(
                 {
-                    (node, pane): "lost" if state_of(mark) == "lost" else mark[MARK]
+                    (node, pane): "lost" if state_of(mark) == "lost" else mark.mark
                     for node, mark in board.items()
                 }
             )

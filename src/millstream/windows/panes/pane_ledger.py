@@ -33,8 +33,8 @@ from millstream.model.event import Emit, Event, emit
 from millstream.model.function import takes
 from millstream.model.slate import Table
 from millstream.trees.messages import AcceptedPanes, ToldRecord
-from millstream.windows.accounts import mark_of
 from millstream.windows.panes.message import Message, PaneManifest
+from millstream.windows.panes.pane_mark import PaneMark, mark_of, stored_marks
 from millstream.windows.reducers import (
     BEGINNING,
     NEVER,
@@ -73,8 +73,8 @@ class PanePart(msgspec.Struct, kw_only=True, frozen=True, rename={"order": "_ord
     """Parts with the same time are taken in the order of their panes (`reducers.order_of`)."""
     pane: int
     until: int
-    marks: dict[str, list[Any]]
-    """Each node's mark, which holds for each of the panes (see `accounts`)."""
+    marks: dict[str, PaneMark]
+    """Each node's mark, which holds for each of the panes."""
     begin: list[str]
     """Nodes that begin at `pane`: they are absent before."""
     over: dict[str, int] = {}
@@ -306,7 +306,9 @@ class PaneLedger:
             first, last = BEGINNING, NEVER
         newest = span.panes_of(span.windows_of(message.pane)[-1])[0]
         accounted = in_force(schedule, newest)
-        marks = {node: mark_of(manifest, read[node]) for node, manifest in message.nodes.items()}
+        marks = stored_marks(
+            {node: mark_of(manifest, read[node]) for node, manifest in message.nodes.items()}
+        )
         late = {node: manifest.late for node, manifest in message.nodes.items() if manifest.late}
         claimed = {
             node: manifest.claimed for node, manifest in message.nodes.items() if manifest.claimed

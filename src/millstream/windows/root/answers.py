@@ -41,18 +41,16 @@ from millstream.model.event import Emit, emit
 from millstream.model.place import described
 from millstream.model.rules import FAILURES
 from millstream.windows.accounts import (
-    BYTES,
     COUNTS,
-    RECORDS,
     WindowAccount,
     add_counts,
     residual,
 )
 from millstream.windows.board.missing_panes import Missing
-from millstream.windows.board.pane_marks import Marks
 from millstream.windows.bounds.estimates import Estimate
 from millstream.windows.coverage import Coverage
 from millstream.windows.fidelity import Reason
+from millstream.windows.panes.pane_mark import Marks
 from millstream.windows.root.merged import Failed
 
 if TYPE_CHECKING:
@@ -122,8 +120,8 @@ class Closed:
         summary: dict[str, Any] = {
             "reducer": self.reducer,
             "keys": len(self.values),
-            "records": sum(mark[RECORDS] for mark in marks),
-            "bytes": sum(mark[BYTES] for mark in marks),
+            "records": sum(mark.records for mark in marks),
+            "bytes": sum(mark.bytes for mark in marks),
             "histogram": known.histogram,
             "missing": self.missing.named(),
             "accounts": self.accounts(),
@@ -153,8 +151,8 @@ class Closed:
     def completeness(self) -> dict[str, int | float | None]:
         """Computes the answer's share of what the nodes have counted."""
         marks = [mark for marks in self.boards.values() for mark in marks.values()]
-        window, records = self.window, sum(mark[RECORDS] for mark in marks)
-        window.included, window.included_bytes = records, sum(mark[BYTES] for mark in marks)
+        window, records = self.window, sum(mark.records for mark in marks)
+        window.included, window.included_bytes = records, sum(mark.bytes for mark in marks)
         window.late_part, window.misdated_part = round(self.late, 6), round(self.misdated, 6)
         window.late_expected = self.late_expected
         return window.complete(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from msgspec.structs import astuple
 
 from millstream.model.slate import Table
 from millstream.windows.accounts import (
@@ -10,7 +10,6 @@ from millstream.windows.accounts import (
     account,
     account_in,
     account_of,
-    misdated_in,
 )
 from millstream.windows.board.scoreboard import Scoreboard
 from millstream.windows.panes.pane_ledger import PanePart
@@ -30,7 +29,7 @@ def add_to_accounts(board: Scoreboard, part: PanePart, *, in_time: bool) -> None
         _add(board.table, node, counts)
         meta.read += counts.read
         meta.late += counts.late
-        meta.misdated += misdated_in(mark)
+        meta.misdated += mark.misdated
 
 
 def _add(table: Table, node: str, counts: NodeAccount) -> None:

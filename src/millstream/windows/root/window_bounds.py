@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from millstream.windows.accounts import WindowAccount, manifest_of
+from millstream.windows.accounts import WindowAccount
 from millstream.windows.board.scoreboard import Scoreboard
 from millstream.windows.bounds.estimates import Estimate, estimate
 from millstream.windows.bounds.strata import rounds_done
@@ -36,7 +36,7 @@ def manifests(
     silent = {"lost": manifest("lost", 0, why="absent"), "received": manifest("empty", 0)}
     known.update({(node, pane): silent[state] for node, pane, state in board.silent(panes)})
     for pane, marks in board.boards(panes).items():
-        known.update({(node, pane): manifest_of(mark, pane) for node, mark in marks.items()})
+        known.update({(node, pane): mark.manifest(pane) for node, mark in marks.items()})
     return known
 
 

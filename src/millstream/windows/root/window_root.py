@@ -42,10 +42,7 @@ from millstream.model.function import takes
 from millstream.model.slate import Table
 from millstream.trees.messages import ToldRecord
 from millstream.windows.accounts import (
-    MARK,
-    RECORDS,
     WindowAccount,
-    unread,
 )
 from millstream.windows.board.missing_panes import Missing, missing_of
 from millstream.windows.board.quiet_windows import panes_needed, quiet_ranges
@@ -211,19 +208,19 @@ class Root:
         in_time = True
         for pane in panes_needed(self.job.span, part.pane, part.until, quiet):
             if pane != part.pane:
-                marks = {node: unread(mark) for node, mark in part.marks.items()}
+                marks = {node: mark.unread() for node, mark in part.marks.items()}
             windows, kept = board.mark(pane, marks)
             if kept:
                 put(board.table, pane, part.partials, marks)
             in_time = not windows or any(not board.is_closed(number) for number in windows)
             if not in_time:
-                board.meta.late_panes += sum(mark[MARK] != "lost" for mark in marks.values())
-                board.meta.late_records += sum(mark[RECORDS] for mark in marks.values())
+                board.meta.late_panes += sum(mark.mark != "lost" for mark in marks.values())
+                board.meta.late_records += sum(mark.records for mark in marks.values())
             for window in windows:
                 counted = board.window(window)
                 if counted is not None and counted.why and board.is_corrected(window):
                     counted.after += [(node, pane) for node in marks]
-                    if any(mark[MARK] != "lost" for mark in marks.values()):
+                    if any(mark.mark != "lost" for mark in marks.values()):
                         corrected[window] = None  # a lost pane changes no answer
         if part.accounted:
             add_to_accounts(board, part, in_time=in_time)
@@ -278,7 +275,7 @@ class Root:
     ) -> Iterator[Emit]:
         """Closes windows without records, all at once. The agents are not told, since all that they
         had of these windows was taken in."""
-        marks = {node: unread(mark) for node, mark in part.marks.items()}
+        marks = {node: mark.unread() for node, mark in part.marks.items()}
         board.close_quiet(windows, marks)
         panes, job = self.job.span.panes_of(windows.start), self.job
         units = [(node, pane) for node in self.nodes for pane in panes]
