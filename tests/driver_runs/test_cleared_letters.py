@@ -98,7 +98,7 @@ def test_a_store_goes_on_after_its_letters_were_removed(tmp_path: Path, kind: st
     assert go(tmp_path, kind=kind).retried == 1
     if kind == "local":
         write_description(tmp_path / "store", describe(shop().checked(), {"buys": "json:in"}))
-        assert verify(tmp_path / "store").found == []
+        assert verify(tmp_path / "store").faults == []
 
 
 def test_numbers_go_on_in_the_log(tmp_path: Path) -> None:
