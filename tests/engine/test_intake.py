@@ -15,6 +15,7 @@ from millstream.engine.plan import Plan
 from millstream.engine.router import Router
 from millstream.errors import InputError
 from millstream.model.duration import TIME_LIMIT
+from millstream.model.letter_records import Bad
 
 CLOCK = 1_000
 
@@ -143,7 +144,7 @@ def test_times_in_a_zone() -> None:
 def test_a_line_that_is_no_record() -> None:
     """It counts as taken in, and is a dead letter."""
     intake = intake_of()
-    intake.refuse("{", "not JSON", "in.jsonl", 3)
+    intake.refuse(Bad(3, "{", "not JSON"), "in.jsonl")
     (letter,) = intake._router.dead
     assert (letter.value, letter.error, letter.line) == ("{", "not JSON", 3)
     assert intake.events == 1

@@ -12,9 +12,9 @@ import millstream as ms
 from millstream.codec import decode_value
 from millstream.engine.intake import Intake
 from millstream.engine.plan import Plan
-from millstream.engine.sink_rows import letter_row, sink_row
 from millstream.engine.retry_intake import RetryIntake
 from millstream.engine.router import Router
+from millstream.engine.sink_rows import letter_row, sink_row
 from millstream.kafka.topic import source_topic
 from millstream.letters.selection import why_not
 from millstream.model.source import Source
