@@ -4,9 +4,13 @@
     python -m bench.loghub FOLDER [--only NAME ...] [--range 1m]
 
 You can put your own logs into the folder too, as NAME.log. For each log a root is started
-(`millstream dev`) and an agent that reads it to its end, both as processes. The truth must lie
-within the bounds of every window's last answer. Exits with 1 if it does not, if a window with lines
-has no answer, or if a process failed. A run over all logs writes `bench/results/loghub.json`.
+(`millstream dev`) and an agent that reads it to its end, both as processes: once with corrections
+of all windows, and once with none, the default. With corrections the truth must lie within the
+bounds of every window's last answer. An earlier answer, or one that is not corrected, may be broken
+by late lines (`broken`, and `broken, uncorrected`), unless it claims a confidence (`overclaimed`).
+The Apache log is read once more with a latency: no line may be lost to it, within 20 seconds. Exits
+with 1 if any of this does not hold, if a window with lines has no answer, or if a process failed. A
+run over all logs writes `bench/results/loghub.json`.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -41,12 +46,18 @@ def lines(record):
 
 app = ms.App("loghub")
 app.add(
-    ms.windows.Job(map=lines, combine=ms.algebra.count(), range={range!r}, corrections=2_000_000),
+    ms.windows.Job(map=lines, combine=ms.algebra.count(), range={range!r}, **{job!r}),
     name="lines",
     nodes=["here"],
     logs=ms.windows.Logs(**{logs!r}),
 )
 """
+CORRECTED = {"corrections": 2_000_000}
+LATENCY_LOG, LATENCY, LATENCY_SECONDS = "Apache", "10s", 20.0
+"""The log that is read with a latency too, the latency, and the most seconds that this may take."""
+BAD = ("unanswered", "wrong", "overclaimed", "lost", "failed")
+"""The columns that must be 0."""
+Answer = dict[str, Any]
 PATIENCE = 1_800.0
 QUIET = 5.0
 """Once every line is counted, no more answers are expected after these seconds without one."""
@@ -86,93 +97,145 @@ def root_of(folder: Path) -> Iterator[httpx.Client]:
             process.wait(30)
 
 
-def judged(log: Path, form: Form, length: str) -> dict[str, Any]:
-    """Runs over one log; returns what was read and answered, and what is wrong."""
-    size = microseconds(length, "--range")
-    truth, without = truth_of(log, form, size)
+@dataclass(frozen=True)
+class Reading:
+    """What a root has answered over one log, and what it took."""
+
+    answers: dict[int, list[Answer]]
+    """The answers of each window with lines, or of its own, in order."""
+    late: int
+    dead: int
+    failed: bool
+    seconds: float
+
+
+def reading_of(
+    log: Path, form: Form, length: str, truth: Counter[int], lines: int, job: dict[str, Any]
+) -> Reading:
+    """Runs a root and an agent over one log. `job` has further options of the job."""
     with tempfile.TemporaryDirectory(prefix="loghub-") as made:
         folder = Path(made)
-        (folder / "app.py").write_text(APP.format(range=length, logs=form.logs))
+        (folder / "app.py").write_text(APP.format(range=length, logs=form.logs, job=job))
         began = time.monotonic()
         with root_of(folder) as client:
             agent = [sys.executable, "-m", "millstream.cli.main", "agent", "app.py", "--once"]
-            agent += [
-                "--node",
-                "here",
-                "--log",
-                str(log),
-                "--root",
-                str(client.base_url).rstrip("/"),
-            ]
+            agent += ["--node", "here", "--log", str(log)]
+            agent += ["--root", str(client.base_url).rstrip("/")]
             done = subprocess.run(
                 agent, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
             )
-            every = sum(truth.values()) + without
-            answers, quiet = answered(client, every, began + PATIENCE)
-            seconds = time.monotonic() - began
+            answers, seconds = answered(client, truth, lines, began)
             counts = client.get("/jobs/lines").json()["totals"]
-    for first, end, answer in quiet:  # for many windows; some have got an answer of their own since
-        for at in truth:
-            if first <= at < end:
-                answers.setdefault(at, answer)
+    failed = done.returncode != 0 or "Traceback" in done.stderr
+    return Reading(answers, counts["late"], counts["dead"], failed, seconds)
+
+
+def judged(log: Path, form: Form, length: str) -> dict[str, Any]:
+    """Reads one log, with corrections and without; returns what was read and answered, and what is
+    wrong."""
+    truth, without = truth_of(log, form, microseconds(length, "--range"))
+    every = sum(truth.values()) + without
+    reading = reading_of(log, form, length, truth, every, CORRECTED)
+    once = reading_of(log, form, length, truth, every, {})
+    row = row_of(log.stem.removesuffix("_2k"), truth, every, reading)
+    broken = [at for at, said in once.answers.items() if not within(said[-1], truth[at])]
+    overclaimed = sum(claims(once.answers[at][-1]) for at in broken)
+    row["overclaimed"] += overclaimed
+    row["failed"] += once.failed
+    return {**row, "broken, uncorrected": len(broken)}
+
+
+def row_of(what: str, truth: Counter[int], every: int, reading: Reading) -> dict[str, Any]:
+    """Compares the answers over a log with the truth. Only a window's last answer must hold it."""
+    answers = reading.answers
     # Lines with implausible times may be alone in their windows; they are counted as dead.
     unanswered = sum(count for at, count in truth.items() if at not in answers)
-    wrong = [at for at, answer in answers.items() if not within(answer, truth[at])]
+    last = {at: said[-1] for at, said in answers.items()}
+    broken = [
+        answer
+        for at, said in answers.items()
+        for answer in said[:-1]
+        if not within(answer, truth[at])
+    ]
     return {
-        "what": log.stem.removesuffix("_2k"),
+        "what": what,
         "lines": every,
         "windows": len(truth),
-        "late": counts["late"],
-        "dead": counts["dead"],
-        "corrected": sum(one.get("correction", 0) > 0 for one in answers.values()),
-        "unanswered": unanswered if unanswered > counts["dead"] else 0,
-        "unbounded": sum(answers[at]["total"]["high"] is None for at in truth if at in answers),
-        "wrong": len(wrong),
-        "failed": int(done.returncode != 0 or "Traceback" in done.stderr),
-        "seconds": round(seconds, 1),
+        "late": reading.late,
+        "dead": reading.dead,
+        "corrected": sum(answer.get("correction", 0) > 0 for answer in last.values()),
+        "unanswered": unanswered if unanswered > reading.dead else 0,
+        "unbounded": sum(last[at]["total"]["high"] is None for at in truth if at in last),
+        "wrong": sum(not within(answer, truth[at]) for at, answer in last.items()),
+        "broken": len(broken),
+        "overclaimed": sum(map(claims, broken)),
+        "lost": 0,
+        "failed": int(reading.failed),
+        "seconds": round(reading.seconds, 1),
     }
 
 
-Answer = dict[str, Any]
+def latency_row(log: Path, form: Form, length: str) -> dict[str, Any]:
+    """Reads a log with a latency and without corrections: `lost` counts the lines of windows that
+    were closed by the latency without them."""
+    truth, without = truth_of(log, form, microseconds(length, "--range"))
+    every = sum(truth.values()) + without
+    reading = reading_of(log, form, length, truth, every, {"latency": LATENCY})
+    row = row_of(f"{log.stem.removesuffix('_2k')}, latency {LATENCY}", truth, every, reading)
+    row["lost"] = sum(
+        truth[at] - said[-1]["records"]
+        for at, said in reading.answers.items()
+        if said[-1]["why"] == "latency"
+    )
+    return {**row, "broken, uncorrected": row["wrong"]}
 
 
 def answered(
-    client: httpx.Client, lines: int, until: float
-) -> tuple[dict[int, Answer], list[tuple[int, int, Answer]]]:
-    """The last answer of each window, and those for ranges of quiet windows.
+    client: httpx.Client, truth: Counter[int], lines: int, began: float
+) -> tuple[dict[int, list[Answer]], float]:
+    """Returns the answers of each window, and the seconds until the last of them.
 
-    Returns once the root has counted `lines` lines and no more answers come, or at `until`.
+    Many windows without lines share one answer: it is the first of those in `truth`, whose lines
+    came late. Returns once the root has counted `lines` lines and no more answers come.
     """
-    found: dict[int, Answer] = {}
-    quiet: list[tuple[int, int, Answer]] = []
+    answers: dict[int, list[Answer]] = {}
+    shared: list[Answer] = []
     start: int | str = "start"
     last = time.monotonic()
-    while True:
+    while time.monotonic() < began + PATIENCE:
         asked = {"from": start, "limit": 1_000}
         page = client.get("/streams/lines.windows/records", params=asked).json()
         start = page["next"]
-        for answer in (one["value"]["value"] for one in page["records"]):
+        for answer in (row["value"]["value"] for row in page["records"]):
             if "windows" in answer:
-                quiet.append((answer["from"], answer["to"], answer))
+                shared.append(answer)
             else:
-                found[answer["from"]] = answer
+                answers.setdefault(answer["from"], []).append(answer)
         now = time.monotonic()
         if page["records"]:
             last = now
-        elif now > until:
-            return found, quiet
         elif client.get("/jobs/lines").json()["totals"]["read"] < lines:
             last = now
             time.sleep(0.5)
         elif now - last > QUIET:
-            return found, quiet
+            break
         else:
             time.sleep(0.2)
+    for answer in shared:
+        for at in truth:
+            if answer["from"] <= at < answer["to"]:
+                answers.setdefault(at, []).insert(0, answer)
+    return answers, last - began
 
 
-def within(answer: dict[str, Any], truth: int) -> bool:
+def within(answer: Answer, truth: int) -> bool:
     low, high = answer["total"]["low"], answer["total"]["high"]
     return (low is None or low <= truth) and (high is None or truth <= high)
+
+
+def claims(answer: Answer) -> bool:
+    """True if an answer's bounds claim to hold whatever comes late."""
+    return answer["total"]["final"] or answer["total"]["confidence"] is not None
 
 
 def main() -> int:
@@ -190,19 +253,22 @@ def main() -> int:
             continue
         rows.append(judged(log, FORMS[name], given.range))
         print(rows[-1], file=sys.stderr, flush=True)
+        if name == LATENCY_LOG:
+            rows.append(latency_row(log, FORMS[name], given.range))
+            print(rows[-1], file=sys.stderr, flush=True)
     print(table(rows))
-    if given.only == [*FORMS] and len(rows) == len(FORMS):
-        bad = sum(row[what] for row in rows for what in ("unanswered", "wrong", "failed"))
-        outcome = Outcome(
-            "loghub",
-            rows,
-            {"lines": sum(row["lines"] for row in rows), "bad": bad},
-            [Bar("bad", bad, 0, at_least=False)],
-            {"range": given.range},
-        )
+    bad = sum(row[column] for row in rows for column in BAD)
+    slow = max((row["seconds"] for row in rows if "latency" in row["what"]), default=0.0)
+    if given.only == [*FORMS] and len(rows) == len(FORMS) + 1:
+        figures = {"lines": sum(row["lines"] for row in rows), "bad": bad, "latency_seconds": slow}
+        bars = [
+            Bar("bad", bad, 0, at_least=False),
+            Bar("latency_seconds", slow, LATENCY_SECONDS, at_least=False),
+        ]
+        outcome = Outcome("loghub", rows, figures, bars, {"range": given.range})
         when = datetime.now(UTC).isoformat()
         print(write(RESULTS, record(outcome, machine(), commit(), when, quick=False)))
-    return int(any(row[bad] for row in rows for bad in ("unanswered", "wrong", "failed")))
+    return int(bad > 0 or slow > LATENCY_SECONDS)
 
 
 if __name__ == "__main__":

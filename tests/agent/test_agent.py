@@ -291,6 +291,23 @@ def test_much_that_is_late_is_said_once(tmp_path: Path, log: Path, root: Root) -
     assert said.endswith("up to 5h behind: is its log in another time zone (zone)?")
 
 
+def test_much_that_is_set_aside_for_its_times_is_said_once(
+    tmp_path: Path, log: Path, root: Root
+) -> None:
+    """A log whose times are in milliseconds is read with the unit of seconds: the agent says how
+    much it has set aside, and its dead letters which unit is likely."""
+    now = time.time_ns() // 1_000_000_000
+    write(log, (now, "a"), *((now * 1_000 + n, "b") for n in range(150)))
+    with running(tmp_path, root, placed(), once=True) as agent:
+        status = agent.ended()
+    assert (status["read"], status["dead"], status["misdated"]) == (151, 150, 150)
+    (said,) = [one for one in agent.said if "set aside" in one]
+    assert said.startswith("warning: web1: ")
+    assert "unit, format or zone" in said
+    letters = next((tmp_path / "state").rglob("dead-letters.jsonl")).read_text().splitlines()
+    assert "it is likely to be in milliseconds: unit='ms'" in json.loads(letters[0])["error"]
+
+
 def test_one_agent_for_a_state(tmp_path: Path, log: Path, root: Root) -> None:
     """A second agent with the same state is refused, and one of another node or other panes."""
     write(log, (100, "a"))

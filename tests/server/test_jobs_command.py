@@ -44,8 +44,8 @@ def test_the_scoreboard_of_one(store: Path) -> None:
         *("open", "13.3", "%", "30", "%", "66.6", "%", "1,800", "85.7", "%", "85.7", "%"),
         *("10", "absent,", "15", "awaited,", "1", "shed"),
     ]
-    assert lines[-4].split() == ["web1", "2,100", "1,800", "0", "300", "0", "0", "0"]
-    assert lines[-1].split() == ["all", "2,100", "1,800", "0", "300", "0", "0", "0"]
+    assert lines[-4].split() == ["web1", "2,100", "1,800", "0", "300", "0", "0", "0", "0"]
+    assert lines[-1].split() == ["all", "2,100", "1,800", "0", "300", "0", "0", "0", "0"]
 
 
 def test_a_log_that_has_ended(tmp_path: Path) -> None:
@@ -70,6 +70,19 @@ def test_much_that_is_late_is_said(tmp_path: Path) -> None:
     assert last == (
         "warning: web1: 91% of 110 records came late, up to 5h behind: "
         "is its log in another time zone (zone)?"
+    )
+
+
+def test_much_that_is_set_aside_for_its_times_is_said(tmp_path: Path) -> None:
+    """In a column of its own, and with what is likely."""
+    made = JobStore(tmp_path / "store")
+    made.tell(begins("web1", 300))
+    made.tell(data("web1", 300, records=10, total=110, dead=100, misdated=60))
+    *_, heads, web1, _, _, _, last = jobs("errors", "--store", str(made.path)).stdout.splitlines()
+    assert (heads.split()[-1], web1.split()[-1]) == ("misdated", "60")
+    assert last.startswith(
+        "warning: web1: 55% of 110 records were set aside for their times, which are implausible: "
+        "are they of another unit, format or zone (unit, time_format, zone)?"
     )
 
 

@@ -31,7 +31,7 @@ def a_status(**changes) -> Status:
     update = replace(UPDATE, processed=40, seconds=0.25, dead_letters=3, waiting=7, deliveries=owed)
     update = replace(update, slates=55, evicted=7)
     tidy = replace(update, name="tidy", kind="map", slates=None, swept=None, evicted=None)
-    counts = replace(COUNTS, read=11, on_time=5, late=3, shed=2, dead=1, gaps=4)
+    counts = replace(COUNTS, read=11, on_time=5, late=3, shed=2, dead=1, gaps=4, misdated=1)
     status = replace(
         CALM,
         order="arrival",
@@ -114,6 +114,7 @@ def test_every_figure_is_there() -> None:
         "millstream_job_records_late": {("errors", "web1"): 3},
         "millstream_job_records_shed": {("errors", "web1"): 2},
         "millstream_job_records_dead": {("errors", "web1"): 1},
+        "millstream_job_records_misdated": {("errors", "web1"): 1},
         "millstream_job_records_residual": {("errors", "web1"): 0},
         "millstream_job_panes_with_gaps": {("errors", "web1"): 4},
         "millstream_server_start_time_seconds": {(): NOW / SECOND - 60},

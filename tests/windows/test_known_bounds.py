@@ -126,7 +126,7 @@ def test_records_whose_time_was_not_believed_are_admitted() -> None:
     assert said[0]["completeness"]["misdated"] == pytest.approx(2 / 6)
     assert said[1]["completeness"]["misdated"] == pytest.approx(2 / 10)
     account = run.slate("counts.root", "1/0")["account|a"]
-    assert (account["dead"], account["read"]) == (2, 10)
+    assert (account["dead"], account["misdated"], account["read"]) == (2, 2, 10)
 
 
 @pytest.mark.parametrize("misdated", [-1, 3, "2", True])

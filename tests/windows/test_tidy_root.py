@@ -178,9 +178,13 @@ def test_nodes_that_cannot_be_told_apart_are_refused(nodes: Any, said: str) -> N
         app.add(a_job(), name="counts", nodes=nodes)
 
 
-def test_many_windows_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("latency", [None, "1h"])
+def test_many_windows_take_linear_time(
+    latency: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Twice as many windows in one batch let the root look at twice as many entries, not at four
-    times as many: what was let go is not looked at again."""
+    times as many: what was let go is not looked at again. So it is with a latency, which sets a
+    timer for each window."""
 
     def looked_at(count: int) -> int:
         seen = [0]
@@ -192,7 +196,7 @@ def test_many_windows_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
         with monkeypatch.context() as patched:
             patched.setattr(slate, "overlay", counting)
-            job = a_job(range=1)
+            job = a_job(range=1, latency=latency)
             sent = told(job, "a", {pane: "x" if pane % 7 == 0 else "" for pane in range(count)})
             engine = InProcess(an_app(job, nodes="a").checked())
             engine.batch(events(sent))

@@ -38,6 +38,8 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     late: int
     shed: int
     dead: int
+    misdated: int = 0
+    """Those of `dead` that were set aside because their time was implausible."""
     shed_why: dict[str, int]
     """Records that were shed, by the reason."""
     deferred: int

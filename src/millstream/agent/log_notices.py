@@ -8,8 +8,9 @@ from millstream.agent.delivery.outbox import Say
 from millstream.agent.log.log_follower import LogFollower
 from millstream.agent.panes.dead_letters import DeadLetters
 from millstream.agent.panes.pane_reader import PaneReader
+from millstream.agent.panes.restart import Counts
 from millstream.model.place import shown_path
-from millstream.windows.lateness import late_warning
+from millstream.windows.lateness import late_warning, misdated_warning
 
 
 class FileNotes:
@@ -31,12 +32,12 @@ class FileNotes:
 
 
 class Telling:
-    """Reports dead letters and late records of a job. Used by one thread."""
+    """Reports dead letters, late records and wrong times of a job. Used by one thread."""
 
     def __init__(self, say: Say, node: str, folder: Path) -> None:
         """`folder` has the file of dead letters."""
         self._say, self._node, self._folder = say, node, folder
-        self._warned = False
+        self._warned: set[str] = set()
 
     def of_letters(self, letters: DeadLetters) -> None:
         """Report the first dead letter."""
@@ -47,12 +48,14 @@ class Telling:
             )
             letters.first = None
 
-    def of_late(self, reading: PaneReader, before: int) -> None:
-        """Warn once if many records are late; `before` is the number in panes that were sent."""
-        if self._warned:
-            return
-        late = before + reading.panes.counts.late
-        warning = late_warning(self._node, reading.making.read, late, reading.behind)
-        if warning is not None:
-            self._warned = True
+    def of_times(self, reading: PaneReader, before: Counts) -> None:
+        """Warn once if many records are late, and once if many were set aside for their times.
+        `before` are the counts of the panes that were sent."""
+        read, counts = reading.making.read, before.plus(reading.panes.counts)
+        self._warn("late", late_warning(self._node, read, counts.late, reading.behind))
+        self._warn("misdated", misdated_warning(self._node, read, counts.misdated))
+
+    def _warn(self, kind: str, warning: str | None) -> None:
+        if warning is not None and kind not in self._warned:
+            self._warned.add(kind)
             self._say(f"warning: {warning}")

@@ -37,6 +37,7 @@ def summary(status: JobStatus, state: Path) -> list[str]:
     sentences.append(
         f"read {status.read:,}, on time {status.on_time:,}, late {status.late:,}, "
         f"shed {status.shed:,}, dead {status.dead:,}"
+        + (f", of these {status.misdated:,} for their times" if status.misdated else "")
     )
     return sentences
 

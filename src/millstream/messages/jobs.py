@@ -19,6 +19,8 @@ class NodeCounts(msgspec.Struct, frozen=True):
     """Records that are not accounted for: 0, unless Millstream has a bug."""
     gaps: int
     """Panes that have lost bytes."""
+    misdated: int = 0
+    """Those of `dead` that were set aside because their time was implausible."""
 
 
 class JobSummary(msgspec.Struct, frozen=True):

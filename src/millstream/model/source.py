@@ -108,28 +108,30 @@ class Source:
             if not -TIME_LIMIT < ts < TIME_LIMIT:
                 raise InputError(
                     f"{where}: ts {ts} microseconds must be within {TIME_LIMIT} of the epoch; "
-                    f"is its unit {self.unit!r} right? {self._likely(ts, clock)}"
+                    f"is its unit {self.unit!r} right? {likely_cause(self.unit, ts, clock)}"
                 )
             if self.ahead is not None and ts > clock + self.ahead:
                 days = (ts - clock) // UNITS["d"]
                 raise InputError(
                     f"{where}: ts must be no more than {shown_duration(self.ahead)} (ahead=) after "
                     f"the clock; got {_shown(raw_time)}, {days:,} days after it; "
-                    f"{self._likely(ts, clock)}"
+                    f"{likely_cause(self.unit, ts, clock)}"
                 )
             return ts, key
 
         return extract
 
-    def _likely(self, ts: int, clock: int) -> str:
-        """Returns a hint for a time far after the clock: another unit, if that brings the number
-        near to the clock."""
-        scale = UNITS.get(self.unit or "")
-        for unit in TIME_UNITS if scale is not None else ():
-            other = ts // (scale or 1) * UNITS[unit] if unit != "ns" else ts // (scale or 1) // 1000
-            if unit != self.unit and abs(other - clock) < _NEAR:
-                return f"it is likely to be in {_UNIT_NAMES[unit]}: unit={unit!r}"
-        return "is it a mistake, or of another unit or zone?"
+
+def likely_cause(unit: str | None, ts: int, clock: int) -> str:
+    """Returns a hint for a time far after the clock: another unit than `unit`, if that brings the
+    number near to the clock."""
+    scale = UNITS.get(unit or "")
+    for other in TIME_UNITS if scale is not None else ():
+        number = ts // (scale or 1)
+        then = number * UNITS[other] if other != "ns" else number // 1000
+        if other != unit and abs(then - clock) < _NEAR:
+            return f"it is likely to be in {_UNIT_NAMES[other]}: unit={other!r}"
+    return "is it a mistake, or of another unit or zone?"
 
 
 def declared(

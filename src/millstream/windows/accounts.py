@@ -7,7 +7,8 @@ These entries of the root's table serve the server and anyone who wants to check
                      (see `WindowAccount`)
 
 An account may also have `gaps`, the number of panes that may have lost bytes of the log before the
-node read them, and `behind`, the longest time by which a late record was behind.
+node read them, `behind`, the longest time by which a late record was behind, and `misdated`, those
+of the `dead` whose time was implausible.
 
 Each entry has the counts `read`, `on_time`, `late`, `shed` and `dead`. Their `residual` is 0, or
 records were lost without anyone knowing. The counts come from two places. A node's manifests say
@@ -72,6 +73,8 @@ class NodeAccount(msgspec.Struct, omit_defaults=True):
     dead: int
     gaps: int = 0
     behind: int = 0
+    misdated: int = 0
+    """Those of `dead` that were set aside because their time was implausible."""
 
     @property
     def residual(self) -> int:
@@ -87,6 +90,7 @@ class NodeAccount(msgspec.Struct, omit_defaults=True):
             self.dead + more.dead,
             self.gaps + more.gaps,
             max(self.behind, more.behind),
+            self.misdated + more.misdated,
         )
 
 
@@ -115,6 +119,7 @@ class WindowAccount(msgspec.Struct):
     late: int = 0
     shed: int = 0
     dead: int = 0
+    misdated: int = 0
     why: str = ""
     """The reason for which it was closed; empty while it is open. (No field here is null: that
     would be slow to store.)"""
@@ -151,6 +156,7 @@ class WindowAccount(msgspec.Struct):
         self.read += mark.read
         self.shed += mark.shed
         self.dead += mark.dead
+        self.misdated += mark.misdated
         self.late += mark.late
         self.unsized += mark.late
         self.bytes += mark.bytes + mark.shed_bytes
@@ -225,4 +231,6 @@ def account_of(mark: PaneMark, *, on_time: bool) -> NodeAccount:
     """Returns the counts of a pane of a node."""
     sums = [0] * 6
     add_counts(sums, mark, on_time=on_time)
-    return NodeAccount(*sums)
+    counts = NodeAccount(*sums)
+    counts.misdated = mark.misdated
+    return counts

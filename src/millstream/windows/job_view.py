@@ -43,7 +43,7 @@ from millstream.windows.board.missing_panes import UNKNOWN, cause_of
 from millstream.windows.board.node_places import places_in
 from millstream.windows.board.pane_marks import pane_in, shown_panes, state_of
 from millstream.windows.board.window_counts import tally_of
-from millstream.windows.lateness import late_warning
+from millstream.windows.lateness import log_warnings
 from millstream.windows.panes.pane_mark import Marks, read_marks
 from millstream.windows.placed import JobPart
 from millstream.windows.reducers import BEGINNING, NEVER
@@ -152,11 +152,7 @@ class _Board:
     def warnings(self) -> Iterator[str]:
         """Yields warnings about the nodes' logs."""
         for node in self.nodes:
-            counts = self.account(node)
-            behind = counts.behind if self.span.axis == "time" else 0
-            warning = late_warning(node, counts.read, counts.late, behind)
-            if warning is not None:
-                yield warning
+            yield from log_warnings(node, self.account(node), timed=self.span.axis == "time")
 
     def silent(self) -> list[str]:
         """Returns the nodes that are more than a window behind the furthest one, or began that
@@ -270,6 +266,7 @@ class _Board:
                     entry.shed,
                     entry.dead,
                     gaps=self._torn(number),
+                    misdated=entry.misdated,
                 )
             ),
         )
@@ -384,4 +381,5 @@ def _shown(counts: NodeAccount) -> NodeCounts:
         dead=counts.dead,
         residual=counts.residual,
         gaps=counts.gaps,
+        misdated=counts.misdated,
     )

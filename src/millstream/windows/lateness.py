@@ -1,13 +1,17 @@
-"""The warning that is shown when much of a log is late: by the agent, in `jobs` and on the page."""
+"""The warnings that are shown when much of a log is late, or is set aside for its times: by the
+agent, in `jobs` and on the page."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from millstream.model.duration import UNITS, shown_duration
+from millstream.windows.accounts import NodeAccount
 
 LEAST = 100
 """With fewer records there is no warning."""
 PART = 0.2
-"""The least share of late records for a warning."""
+"""The least share of late records, or of those set aside, for a warning."""
 
 
 def late_warning(node: str, read: int, late: int, behind: int) -> str | None:
@@ -28,3 +32,31 @@ def late_warning(node: str, read: int, late: int, behind: int) -> str | None:
     if behind >= UNITS["m"] * 30:
         return f"{warning}: is its log in another time zone (zone)?"
     return f"{warning}: are its records in no order?"
+
+
+def misdated_warning(node: str, read: int, misdated: int) -> str | None:
+    """Returns a warning if much of a node's log was set aside, since its times are implausible.
+    Otherwise None.
+
+    >>> misdated_warning("web1", 3_200, 12)
+    >>> print(misdated_warning("web1", 3_200, 1_600))
+    web1: 50% of 3,200 records were set aside for their times, which are implausible: are they of \
+another unit, format or zone (unit, time_format, zone)? Its dead letters say more
+    """
+    if read < LEAST or misdated < PART * read:
+        return None
+    return (
+        f"{node}: {misdated / read:.0%} of {read:,} records were set aside for their times, which "
+        "are implausible: are they of another unit, format or zone (unit, time_format, zone)? Its "
+        "dead letters say more"
+    )
+
+
+def log_warnings(node: str, counts: NodeAccount, *, timed: bool) -> Iterator[str]:
+    """Yields the warnings about a node's log. `timed`: the job's axis is time."""
+    behind = counts.behind if timed else 0
+    found = (
+        late_warning(node, counts.read, counts.late, behind),
+        misdated_warning(node, counts.read, counts.misdated),
+    )
+    yield from (warning for warning in found if warning is not None)

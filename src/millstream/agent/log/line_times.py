@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from millstream.agent.log.lines import record_reader, time_reader
 from millstream.errors import InputError
 from millstream.model.duration import microseconds, shown_duration
+from millstream.model.source import likely_cause
 from millstream.windows.placed import PlacedJob
 
 
@@ -36,6 +37,7 @@ class LineTimes:
         """None if records have no time."""
         self._ahead = microseconds(placed.logs.ahead, "logs: ahead")
         self._jump = microseconds(placed.logs.jump, "logs: jump")
+        self._unit = placed.logs.unit
         self.doubted: int | None = None
         """How far the last line was ahead of the clock, if it was rejected because no later line
         confirmed it."""
@@ -52,7 +54,7 @@ class LineTimes:
         if ts > now + self._ahead:
             raise Misdated(
                 f"its time is more than {shown_duration(self._ahead)} after the clock of this "
-                "machine (logs: ahead)",
+                f"machine (logs: ahead); {likely_cause(self._unit, ts, now)}",
                 plausible=False,
             )
 

@@ -174,7 +174,7 @@ class JobPanes:
             now = self._around.wall()
             self._reading.take(lines.lines, stamp, lines.place, now, lines.after)
             self._telling.of_letters(self._letters)
-            self._telling.of_late(self._reading, self._sent.counts.late)
+            self._telling.of_times(self._reading, self._sent.counts)
             self.put()
             self._pace()
             self._remake(self._reading.making.pane)

@@ -212,4 +212,5 @@ def _number(making: Making) -> int:
 
 
 def _counts(making: Making) -> Counts:
-    return Counts(making.records, sum(making.late.values()), making.shed, making.dead)
+    late = sum(making.late.values())
+    return Counts(making.records, late, making.shed, making.dead, making.misdated)

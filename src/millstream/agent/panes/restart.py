@@ -47,20 +47,23 @@ class Counts:
     late: int = 0
     shed: int = 0
     dead: int = 0
+    misdated: int = 0
+    """Those of the dead records that were set aside because their time was implausible."""
 
     def add(self, manifest: PaneManifest) -> None:
         self.on_time += manifest.records
         self.late += sum(manifest.late.values())
         self.shed += manifest.shed
         self.dead += manifest.dead
+        self.misdated += manifest.misdated
 
     @property
     def all(self) -> int:
-        return sum(self.listed)
+        return self.on_time + self.late + self.shed + self.dead
 
     @property
     def listed(self) -> list[int]:
-        return [self.on_time, self.late, self.shed, self.dead]
+        return [self.on_time, self.late, self.shed, self.dead, self.misdated]
 
     def plus(self, other: Counts) -> Counts:
         return Counts(*(a + b for a, b in zip(self.listed, other.listed, strict=True)))
@@ -104,8 +107,11 @@ class Restart(msgspec.Struct, forbid_unknown_fields=True):
         described = msgspec.structs.asdict(self)
         described["position"] = msgspec.to_builtins(self.position)
         described["counts"] = asdict(self.counts)
-        if not self.open:  # older versions do not know it, and can be put back without it
+        # Older versions do not know these, and can be put back without them.
+        if not self.open:
             del described["open"]
+        if not self.counts.misdated:
+            del described["counts"]["misdated"]
         return described
 
     def making(self) -> Making:

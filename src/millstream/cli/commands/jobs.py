@@ -122,7 +122,7 @@ def board(view: JobAnswer) -> Iterator[str]:
     yield ""
     accounts = {**view.accounts, "all": view.totals}
     yield from _columns(
-        ["node", "read", "on time", "late", "shed", "dead", "residual", "gaps"],
+        ["node", "read", "on time", "late", "shed", "dead", "residual", "gaps", "misdated"],
         [
             [node, *(f"{count:,}" for count in structs.astuple(counts))]
             for node, counts in accounts.items()

@@ -120,6 +120,7 @@ const ACCOUNTS = [
   ["Dead letters", ({ dead }) => count(dead), "number"],
   ["Residual", ({ residual }) => count(residual), "number"],
   ["Gaps", ({ gaps }) => count(gaps), "number"],
+  ["Set aside", ({ misdated }) => count(misdated), "number"],
 ];
 
 /** Returns why a window was closed, and what it is missing. */

@@ -181,6 +181,12 @@ OF_NODES: Table[NodeCounts] = [
         "Records of the node that could not be read or mapped.",
     ),
     (
+        COUNTER,
+        "records_misdated",
+        lambda row: row.misdated,
+        "Those of the dead records that were set aside for their time.",
+    ),
+    (
         GAUGE,
         "records_residual",
         lambda row: row.residual,
