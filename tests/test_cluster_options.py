@@ -142,6 +142,27 @@ def test_whoever_listens_is_encrypted_unless_told_not_to() -> None:
     assert "spark.authenticate" not in bare
 
 
+def test_a_silent_host_is_given_up_before_a_silent_driver() -> None:
+    """Executors that miss some heartbeats are not lost yet, and requests to a busy driver may take
+    longer than an executor may be silent."""
+    conf = cluster_conf(ClusterAccess(), "1g", "", "path")
+    silence = _seconds(conf["spark.network.timeout"])
+    assert 4 * _seconds(conf["spark.executor.heartbeatInterval"]) <= silence <= 15
+    for name in (
+        "spark.rpc.askTimeout",
+        "spark.rpc.lookupTimeout",
+        "spark.rpc.io.connectionTimeout",
+    ):
+        assert _seconds(conf[name]) > silence
+    connecting = _seconds(conf["spark.shuffle.io.connectionCreationTimeout"])
+    retries = int(conf["spark.shuffle.io.maxRetries"])
+    assert _seconds(conf["spark.shuffle.io.connectionTimeout"]) + retries * connecting <= silence
+
+
+def _seconds(text: str) -> int:
+    return int(text.removesuffix("s"))
+
+
 def test_what_millstream_sets_for_a_cluster_is_not_for_users_where_it_matters() -> None:
     """Every setting that is refused is one that Millstream sets, or has a flag for."""
     access = ClusterAccess(listen="10.0.0.5", secret="hush", runtime=Path("r.zip"))

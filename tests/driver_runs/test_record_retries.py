@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner
+from millstream.stores.deliveries import deliveries_to
 
 import millstream as ms
 from millstream.cli.main import main

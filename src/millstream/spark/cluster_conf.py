@@ -56,15 +56,24 @@ def cluster_conf(access: ClusterAccess, memory: str, java: str, path: str) -> di
         "spark.executor.extraJavaOptions": java,
         # Only the seats decide where a shard's task runs.
         "spark.shuffle.reduceLocality.enabled": "false",
-        # A lost executor refuses connections at once: there is nothing to wait for.
+        # A lost executor refuses connections at once, and a lost host does not answer: in neither
+        # case is there much to wait for. A fetch that fails is run again.
         "spark.shuffle.io.retryWait": "500ms",
+        "spark.shuffle.io.maxRetries": "2",
+        "spark.shuffle.io.connectionTimeout": "6s",
+        "spark.shuffle.io.connectionCreationTimeout": "2s",
         # How long a task waits for its host when that is busy, or was lost during the stage.
         "spark.locality.wait": "3s",
         # A host that lost power closes no connections: it just falls silent. By default Spark would
         # wait two or three minutes for its tasks, and the executors of a lost driver would keep
         # their cores from a standby for ten.
-        "spark.network.timeout": "30s",
-        "spark.network.timeoutInterval": "2s",
+        "spark.network.timeout": "10s",
+        "spark.network.timeoutInterval": "1s",
+        # Requests to the driver may take longer than that while it is busy, and an executor that
+        # loses its connection to the driver ends.
+        "spark.rpc.askTimeout": "30s",
+        "spark.rpc.lookupTimeout": "30s",
+        "spark.rpc.io.connectionTimeout": "30s",
         "spark.executor.heartbeatInterval": "2s",
         "spark.executor.heartbeat.maxFailures": "15",
         # A task that fails twice on a host (because of a full disk, say) is tried on another.
