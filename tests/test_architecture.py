@@ -50,7 +50,7 @@ KNOWS = {
     "lookups": "errors model databases retry_pause",
     "slate_changes": "codec",
     "sinks": "errors durable codec log databases slate_changes kafka column_types",
-    "engine": "errors durable json_depth model codec slate_versions stores slate_changes "
+    "engine": "letters errors durable json_depth model codec slate_versions stores slate_changes "
     "update_calls update_tables",
     "trees": "errors nearest",
     "agent": "errors counted_nouns nearest retry_pause durable model codec windows packages trees",

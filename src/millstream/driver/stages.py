@@ -32,7 +32,7 @@ from millstream.engine.retry_intake import RetryIntake
 from millstream.engine.sink_rows import SinkRows
 from millstream.errors import RunError
 from millstream.kafka.topic import SourceTopic
-from millstream.letters.retry_log import RETRIED
+from millstream.letters.retry_log import RETRIED, LetterRetry
 from millstream.log.placed_blocks import LogObjects, placed_blocks
 from millstream.model.source import Source
 from millstream.sources.address import LOG
@@ -204,8 +204,8 @@ def _read_letters(job: BatchJob, task: Task, piece: SourceSplit) -> RetryIntake:
     """Takes in the dead letters that are retried."""
     intake = RetryIntake(Source(RETRIED), task.router, job.beat.clock)
     for chunk in _log_chunks(job, piece):
-        rows = [record["row"] for record in chunk.records]
-        intake.take(rows, piece.split.path, chunk.line_of(0))
+        letters = [msgspec.convert(record, LetterRetry).row for record in chunk.records]
+        intake.take(letters, piece.split.path, chunk.line_of(0))
     return intake
 
 

@@ -13,8 +13,7 @@ counted as for any other.
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -27,12 +26,11 @@ from millstream.engine.plan import SOURCE
 from millstream.engine.router import Router
 from millstream.errors import InputError
 from millstream.json_depth import DEEPEST, too_deep
+from millstream.letters.letter_row import LetterRow
 from millstream.model.letter_records import Bad, RecordAttributes, why_not_whole
 from millstream.model.line_records import line_reader
 from millstream.model.rules import DeadLetter
 from millstream.model.source import Source
-
-Row = Mapping[str, Any]
 
 
 class RetryIntake:
@@ -55,52 +53,54 @@ class RetryIntake:
         } | plan.number
         self._sources = {source.name: source for source in plan.workflow.sources}
 
-    def take(self, rows: Iterable[Row], file: str, first: int) -> None:
+    def take(self, letters: Iterable[LetterRow], file: str, first: int) -> None:
         """Routes letters; `file` and `first` are their file and the line of the first."""
-        for line, row in enumerate(rows, first):
-            function, stream = row.get("function"), str(row.get("stream"))
+        for line, letter in enumerate(letters, first):
+            function, stream = letter.function, str(letter.stream)
             if function is not None and function not in self._numbers:
                 why = f"retried for function {function!r}, which the application does not have"
-                self._refuse(row, why, file, line)
+                self._refuse(letter, why, file, line)
             elif stream not in self._router.plan.stream_number:
                 why = f"retried on stream {stream!r}, which the application does not have"
-                self._refuse(row, why, file, line)
+                self._refuse(letter, why, file, line)
             elif function is not None:
-                self._router.deliver_again(self._numbers[function], self._event(row))
-            elif "error" in row:
-                self._take_record(stream, row, file, line)
+                self._router.deliver_again(self._numbers[function], self._event(letter))
+            elif letter.is_record:
+                self._take_record(stream, letter, file, line)
             else:
-                events = self._event(row)
+                events = self._event(letter)
                 self._router.route(SOURCE, events)
                 self._router.count_again(events.streams[0], 1)
 
-    def _event(self, row: Row) -> Columns:
-        number = self._router.plan.stream_number[str(row["stream"])]
-        return Columns([number], [row["ts"]], [row["key"]], [encode_value(_value(row))])
+    def _event(self, letter: LetterRow) -> Columns:
+        number = self._router.plan.stream_number[str(letter.stream)]
+        assert letter.ts is not None
+        assert letter.key is not None
+        return Columns([number], [letter.ts], [letter.key], [encode_value(letter.content)])
 
-    def _take_record(self, stream: str, row: Row, file: str, line: int) -> None:
+    def _take_record(self, stream: str, letter: LetterRow, file: str, line: int) -> None:
         """Tries once more to turn a record that never became an event into one."""
         source = self._sources.get(stream)
         if source is None:
-            self._refuse(row, f"{stream!r} is not a source any more", file, line)
+            self._refuse(letter, f"{stream!r} is not a source any more", file, line)
             return
-        part = why_not_whole(row)
-        attributes = _attributes(row)
+        part = why_not_whole(letter.value, letter.form, letter.line)
+        attributes = _attributes(letter)
         if attributes is not None:  # the key and time of the record come before declared ones
             source = replace(source, **dict.fromkeys(attributes.replaced))  # type: ignore[arg-type]
         kept = None if attributes is None else _kept(source, attributes)
         intake = Intake(source, self._router, self._clock, None, kept)
-        where = row.get("file") or file, row.get("line") or line
-        key, ts = row.get("key") or "", row["ts"] if source.ts is None else None
+        where = letter.file or file, letter.line or line
+        key, ts = letter.key or "", letter.ts if source.ts is None else None
         try:
             if part is not None:
                 raise InputError(f"a retry needs the whole record; this is {part}")
-            record = _record(source, row)
+            record = _record(source, letter)
             if attributes is not None:
                 _check_own(source, attributes, where[0])
                 record = _with_headers(record, attributes)
         except InputError as error:
-            bad = Bad(where[1], _value(row), str(error), row.get("form"), key, ts)
+            bad = Bad(where[1], letter.content, str(error), letter.form, key, ts)
             intake.refuse(bad, where[0])
         else:
             # A key and a time that are not in the record are in the letter.
@@ -110,30 +110,26 @@ class RetryIntake:
             intake.take([record], None, where[0], lambda index: where[1], stamps, keys)
         self._router.count_again(self._router.plan.stream_number[stream], 1)
 
-    def _refuse(self, row: Row, why: str, file: str, line: int) -> None:
+    def _refuse(self, letter: LetterRow, why: str, file: str, line: int) -> None:
         self._router.dead.append(
             DeadLetter(
                 None,
-                str(row.get("stream")),
-                row.get("ts") or self._clock,
-                row.get("key") or "",
-                _value(row),
+                str(letter.stream),
+                letter.ts or self._clock,
+                letter.key or "",
+                letter.content,
                 why,
                 batch=self._router.batch,
                 file=file,
                 line=line,
-                form="event" if row.get("function") is not None else row.get("form"),
-                attributes=row.get("attributes"),
+                form="event" if letter.function is not None else letter.form,
+                attributes=letter.attributes,
             )
         )
 
 
-def _value(row: Row) -> Any:
-    return base64.b64decode(row["bytes"]) if "bytes" in row else row.get("value")
-
-
-def _attributes(row: Row) -> RecordAttributes | None:
-    text = row.get("attributes")
+def _attributes(letter: LetterRow) -> RecordAttributes | None:
+    text = letter.attributes
     return None if text is None else msgspec.json.decode(text, type=RecordAttributes)
 
 
@@ -166,12 +162,12 @@ def _with_headers(record: Any, attributes: RecordAttributes) -> Any:
     return {**record, attributes.headers_field: attributes.headers}
 
 
-def _record(source: Source, row: Row) -> Any:
+def _record(source: Source, letter: LetterRow) -> Any:
     """Reads the record in a letter, as its form says.
 
     JSON that is not an object may also be a line of text, whose source was defined as JSON before.
     """
-    value, form = _value(row), row.get("form")
+    value, form = letter.content, letter.form
     if form is None and not isinstance(value, str):
         return value
     data = value.encode() if isinstance(value, str) else value

@@ -14,11 +14,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from millstream.errors import InputError, LogLocked
+from millstream.letters.letter_row import LetterRow
 from millstream.letters.selection import LetterFilter, why_not
 from millstream.log.blocks import Tag
 from millstream.log.entries import Appended, Entry
@@ -33,7 +35,7 @@ FOR_EVER = Retention(None, None)
 TOGETHER = 1_000
 """The maximum number of letters in one append."""
 LOCK_SECONDS, PAUSE = 10.0, 0.05
-_decode = msgspec.json.Decoder().decode
+_decode = msgspec.json.Decoder(LetterRow).decode
 
 
 class LetterRetry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -42,8 +44,7 @@ class LetterRetry(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: str
     number: int
     """Its number in its original log."""
-    row: dict[str, Any]
-    """Its row in that log."""
+    row: LetterRow
 
 
 class Cleared(NamedTuple):
@@ -112,21 +113,21 @@ def _log_of(
 
 def _letters(
     logs: StreamLogs, log: str, wanted: LetterFilter, stream: str | None
-) -> Iterator[tuple[int, dict[str, Any]]]:
+) -> Iterator[tuple[int, LetterRow]]:
     """Yields the matching letters, with their numbers."""
     with closing(logs.reader(log)) as reader:
         for block in reader.blocks(reader.start[0], reader.end[0]):
             for number, line in enumerate(block.lines, block.first):
-                row = _decode(line)
-                if wanted.takes(row, block.stamp):
+                letter = _decode(line)
+                if wanted.takes(letter, block.stamp):
                     if stream is not None:
-                        row = {**row, "function": wanted.function, "stream": stream}
-                    yield number, row
+                        letter = replace(letter, function=wanted.function, stream=stream)
+                    yield number, letter
 
 
 def _appended(
     writer: EventLogWriter | None,
-    letters: Iterator[tuple[int, dict[str, Any]]],
+    letters: Iterator[tuple[int, LetterRow]],
     wanted: LetterFilter,
     known: EveryTag,
 ) -> Retried:
@@ -135,14 +136,14 @@ def _appended(
 
     def entries() -> Iterator[Entry]:
         nonlocal before
-        for number, row in letters:
+        for number, letter in letters:
             tag = letter_tag(wanted, number)
-            if (reason := why_not(row)) is not None:
+            if (reason := why_not(letter)) is not None:
                 impossible[reason] += 1
             elif known.get(tag) is not None:
                 before += 1
             else:
-                yield Entry([msgspec.json.encode(LetterRetry(wanted.kind, number, row))], tag)
+                yield Entry([msgspec.json.encode(LetterRetry(wanted.kind, number, letter))], tag)
 
     chosen = islice(entries(), wanted.limit)
     while group := list(islice(chosen, TOGETHER)):

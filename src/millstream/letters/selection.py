@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
 import msgspec
 
+from millstream.letters.letter_row import LetterRow
 from millstream.messages.letters import LetterKind
 from millstream.model.letter_records import why_not_whole
 
@@ -32,23 +32,23 @@ class LetterFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     dry_run: bool = False
     """True to only count the letters."""
 
-    def takes(self, row: Mapping[str, Any], stamp: int) -> bool:
+    def takes(self, letter: LetterRow, stamp: int) -> bool:
         """True if a letter that was set aside at `stamp` matches."""
-        if self.kind != "diverted" and self.function not in (None, row.get("function")):
+        if self.kind != "diverted" and self.function not in (None, letter.function):
             return False
-        if self.stream not in (None, row.get("stream")) or self.key not in (None, row.get("key")):
+        if self.stream not in (None, letter.stream) or self.key not in (None, letter.key):
             return False
-        if self.error is not None and self.error not in (row.get("error") or ""):
+        if self.error is not None and self.error not in (letter.error or ""):
             return False
         return (self.since is None or stamp >= self.since) and (
             self.until is None or stamp < self.until
         )
 
 
-def why_not(row: Mapping[str, Any]) -> str | None:
+def why_not(letter: LetterRow) -> str | None:
     """Returns the reason why a letter cannot be retried; None if it can."""
-    if row.get("timer") is not None:
+    if letter.timer is not None:
         return "a timer, which is spent once it has fired"
-    if row.get("stream") == "":
+    if letter.stream == "":
         return "a merge of several events of an aggregate, which can no longer be told apart"
-    return why_not_whole(row)
+    return why_not_whole(letter.value, letter.form, letter.line) if letter.is_record else None

@@ -7,7 +7,6 @@ is not UTF-8. Of a record over `KEPT_BYTES` only the beginning is kept, for peop
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -107,17 +106,13 @@ def beginning(record: bytes | str) -> str:
     return record[:SHOWN_CHARACTERS]
 
 
-def why_not_whole(letter: Mapping[str, Any]) -> str | None:
-    """Returns why a letter does not hold the record that it is about; None if it does, or if it is
-    the letter of an event."""
-    if letter.get("function") is not None or "error" not in letter:
-        return None
-    if letter.get("line") == 0 and letter.get("value") == "":
+def why_not_whole(value: Any, form: RecordForm | None, line: int | None) -> str | None:
+    """Returns why the letter of a record that never became an event does not hold the record; None
+    if it does."""
+    if line == 0 and value == "":
         return _FILE
-    form = letter.get("form")
     if form is not None:
         return _REASONS.get(form)
-    text = letter.get("value")
-    if isinstance(text, str) and (len(text) == SHOWN_CHARACTERS or "\ufffd" in text):
+    if isinstance(value, str) and (len(value) == SHOWN_CHARACTERS or "\ufffd" in value):
         return _EARLIER.format(characters=SHOWN_CHARACTERS)
     return None

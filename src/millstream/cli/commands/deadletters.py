@@ -19,6 +19,7 @@ from millstream.cli.store import mirrored, named_store, store_options
 from millstream.cli.which_server import asks_server, open_client, url_instead_options
 from millstream.counted_nouns import counted, verb
 from millstream.errors import CommandError
+from millstream.letters.letter_row import LetterRow
 from millstream.letters.retry_log import RETRIED, clear_letters, given_again
 from millstream.letters.selection import KINDS
 from millstream.nearest import nearest
@@ -330,23 +331,24 @@ def _hint(function: str, failed: set[str]) -> str:
 
 def readable(row: Mapping[str, Any]) -> str:
     """Describes a dead letter in a few lines."""
-    owner = row.get("function") or "(no function: the record is not an event)"
-    if row.get("timer") is not None:
-        owner += f", timer {row['timer']!r}"
-    head = [f"batch {row.get('batch')}: {owner}"]
-    if row.get("stream"):
-        head.append(f"stream {row['stream']}")
-    head.append(f"key {row.get('key')!r}")
-    if row.get("ts") is not None:
-        head.append(moment(row["ts"]))
+    letter = msgspec.convert(row, LetterRow)
+    owner = letter.function or "(no function: the record is not an event)"
+    if letter.timer is not None:
+        owner += f", timer {letter.timer!r}"
+    head = [f"batch {letter.batch}: {owner}"]
+    if letter.stream:
+        head.append(f"stream {letter.stream}")
+    head.append(f"key {letter.key!r}")
+    if letter.ts is not None:
+        head.append(moment(letter.ts))
     if row.get("given_again"):
         head.append("given again")
-    file, line = row.get("file"), row.get("line")
+    file, line = letter.file, letter.line
     place = f" ({file}:{line})" if file and line else f" ({file})" if file else ""
-    value = row.get("value")
-    if isinstance(value, bytes) and row.get("form") in ("json", "line", "row"):
+    value = letter.value
+    if isinstance(value, bytes) and letter.form in ("json", "line", "row"):
         value = value.decode(errors="replace")  # text that is not UTF-8: easier to read than base64
-    return f"{', '.join(head)}\n  {row.get('error')}{place}\n  value {_short(value)}"
+    return f"{', '.join(head)}\n  {letter.error}{place}\n  value {_short(value)}"
 
 
 def _readable_given_up(row: Mapping[str, Any]) -> str:
