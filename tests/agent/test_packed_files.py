@@ -180,8 +180,8 @@ def test_torn_for_good(tmp_path: Path) -> None:
 
 
 def test_in_doubt_a_gap_is_told(log: Log) -> None:
-    """A file that is new by its time, but begins before what was read, may have been read: it is
-    not, and that is told once."""
+    """A file that is new by its time, but begins before the lines that were read, may have been
+    read already. It is not read, and a gap is reported once."""
     log.write("5 e")
     assert log.read() == ["5 e"]
     log.write("1 a", to="app.log.1")

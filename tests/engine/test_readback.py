@@ -95,7 +95,7 @@ def test_the_common_case_is_settled() -> None:
 
 @pytest.mark.parametrize("slate", [Limited, Nested, Computed])
 def test_what_reading_may_change_is_not(slate: type) -> None:
-    """Limits, containers and what a class does when it is made are left to reading back."""
+    """Limits, containers and classes with code at their creation are left to reading back."""
     assert not settled_as(slate)(slate())
 
 

@@ -172,7 +172,7 @@ def test_a_failure_stops_the_run_and_nothing_has_happened(tmp_path: Path) -> Non
 
 
 def test_a_failure_may_be_a_dead_letter(tmp_path: Path) -> None:
-    """If the lookup says so; the other events go on."""
+    """With that option of the lookup, the other events are processed."""
     where = {"bo": {"city": "Oslo"}}
 
     def read(key: str) -> Any:
