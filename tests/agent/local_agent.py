@@ -43,7 +43,7 @@ class NoLink:
     """Nothing is sent."""
 
     def __init__(self, closed: Callable[[int], bool]) -> None:
-        self.told = Windows(closed)
+        self.decisions = Windows(closed)
 
     def start(self) -> None: ...
 

@@ -255,8 +255,8 @@ def test_any_rotation(
 def test_a_compressed_file_by_another_name_has_no_lines(
     log: Log, kind: str, restarted: bool
 ) -> None:
-    """While it is written it has the name of something else, which the pattern has too: its bytes
-    are not read as lines, and when it is renamed it is what it is."""
+    """A file that is being compressed under a temporary name that matches the pattern is not read
+    as lines. After its rename it is recognised."""
     log.write("1 a", "2 b", to="app.log.1")
     log.write("3 c")
     assert log.read() == ["1 a", "2 b", "3 c"]

@@ -21,7 +21,7 @@ HOUR = 3_600_000_000
 
 
 def view(run: ms.testing.Run, app: ms.App) -> JobAnswer:
-    """What `jobs` and the page show of the job."""
+    """Returns the job's view for `jobs` and the page."""
     parts = job_parts({name: part.described() for name, part in app.parts.items()})
     return shown("counts", parts["counts"], run.slates("counts.root"), 1)
 
