@@ -191,8 +191,8 @@ def test_modules_import_each_other_one_way() -> None:
 
 
 def loaded(path: Path, known: Container[str]) -> Iterator[str]:
-    """The modules that a file imports when it runs; not those that only annotations need. The
-    package itself shows type checkers what it loads lazily."""
+    """Yields the modules that a file imports when it runs, without those that only annotations
+    need. For the package itself it includes the names that it loads lazily."""
     typing = {
         id(inner)
         for node in ast.walk(tree_of(path))
@@ -220,7 +220,7 @@ def test_the_reference_shares_only_the_model_and_the_codec() -> None:
 
 
 def test_a_module_is_read_in_one_go() -> None:
-    """No module has over 400 lines, and each says what it is."""
+    """No module has over 400 lines, and each has a docstring."""
     lines = {name_of(path): len(path.read_text().splitlines()) for path in MODULES}
     long = {name: count for name, count in lines.items() if count > 400}
     assert not long, "look for the second concept"

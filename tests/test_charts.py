@@ -66,7 +66,8 @@ def test_a_log_scale_has_room_for_its_figures(figures: list[float]) -> None:
     [([], False, "must have figures"), ([math.nan], False, "finite"), ([0.0], True, "over 0")],
 )
 def test_what_has_no_place_is_refused(figures: list[float], log: bool, says: str) -> None:
-    """No figures, one that is not finite, zero on a log scale: an error that says so."""
+    """An empty series, a value that is not finite, or zero on a log scale is an error that says
+    so."""
     with pytest.raises(ValueError, match=says):
         scale(figures, 0, 1, log=log)
 

@@ -1,4 +1,5 @@
-"""Settings of a run on a cluster: what goes together, and what is refused before Spark loads."""
+"""Settings of a run on a cluster: valid combinations, and those that are refused before Spark
+loads."""
 
 from __future__ import annotations
 

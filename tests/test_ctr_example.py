@@ -262,7 +262,7 @@ def test_a_click_is_counted_for_its_ad(app: Callable[[], App]) -> None:
 
 @both
 def test_a_click_without_its_serve_is_not_counted(app: Callable[[], App]) -> None:
-    """Neither one of a serve that never was, nor one that comes more than half an hour after."""
+    """Neither a click without any serve nor one more than half an hour after it counts."""
     late = click(1, HOUR // 2 + 1)
     assert counted(app, serve(1, 0), click(2, 700), late) == {"a": (1, 0), "b": (1, 0)}
     on_time = click(1, HOUR // 2)

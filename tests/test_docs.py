@@ -30,7 +30,7 @@ def examples(page: str) -> dict[str, str]:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder to paste into; what is imported from it is forgotten afterwards."""
+    """An empty working directory. Modules imported from it are forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     before = set(sys.modules)

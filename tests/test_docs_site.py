@@ -55,7 +55,7 @@ def test_nothing_is_loaded_from_other_hosts() -> None:
     ],
 )
 def test_links_are_rewritten(site: str, written: str, expected: str) -> None:
-    """Links lead to pages of the site; other files are named; code stays as it is."""
+    """Links lead to pages of the site. Other files are named, and code is unchanged."""
     assert site_markdown(written, site) == expected
 
 

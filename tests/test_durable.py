@@ -62,8 +62,8 @@ LINES = [b"%d %s\n" % (number, b"x" * number) for number in range(5)]
 
 
 def test_appends_after_a_torn_one(tmp_path: Path) -> None:
-    """Wherever a crash ended the last append: once its part is removed, the file goes on, with no
-    trace of it, and whoever opens the file next finds the same."""
+    """Wherever a crash ended the last append, its part is removed and the file continues without a
+    trace of it. A later opening finds the same contents."""
     path, whole = tmp_path / "lines", b"".join(LINES)
     for cut in range(len(whole) + 1):
         path.write_bytes(whole[:cut])

@@ -300,7 +300,7 @@ def test_http_counters_takes_lines_and_records() -> None:
 
 
 def test_http_counters_refuses_other_lines() -> None:
-    """A line that is no request is told as bad input, and one that lies becomes a dead letter."""
+    """An invalid line is reported as bad input, and one with false data becomes a dead letter."""
     app = example("http_counters").app
     with pytest.raises(ms.InputError, match="not a line in the combined log format: 'hello'"):
         ms.testing.run(app, {"requests": ["hello"]})

@@ -132,7 +132,7 @@ def test_sizes(text, count):
     ],
 )
 def test_wrong_values(setting, value, message):
-    """A wrong value is refused with the flag, what must be and what came."""
+    """A wrong value is refused with the flag, the expected and the given value."""
     assert message in refused(flags={**ADDRESSES, setting: value})
 
 
@@ -201,7 +201,7 @@ def test_a_server_without_its_application():
 
 
 def test_a_deployment_sets_how_large_slates_may_be():
-    """The application's limits hold unless a setting says another; the graph stays as it is."""
+    """The application's limits hold unless a setting overrides them. The graph does not change."""
     app = an_app()
     assert resolve(app, flags=ADDRESSES).applied(app.checked()) == app.checked()
     given = resolve(app, flags=ADDRESSES, environ={"MILLSTREAM_SLATE_LIMIT": "2MiB"})

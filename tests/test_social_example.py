@@ -141,7 +141,7 @@ def call(words: list[str]) -> httpx.Response:
 def test_the_page_of_the_docs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every command and every example of docs/feeds.md does what it is there for."""
+    """Every command and every example of docs/feeds.md has its stated effect."""
     monkeypatch.chdir(tmp_path)
     stored = FeedStore(tmp_path / ".millstream" / "social")
     stored.batch()

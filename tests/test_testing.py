@@ -133,7 +133,7 @@ def test_streams_are_read_in_content_order() -> None:
 
 
 def test_wrong_names_are_told() -> None:
-    """An unknown stream, source or update is an error that lists what there is."""
+    """An unknown stream, source or update is an error that lists the existing ones."""
     run = ms.testing.run(shop())
     with pytest.raises(ms.DefinitionError, match="has no stream 'bigg'; did you mean 'big'"):
         run.stream("bigg")

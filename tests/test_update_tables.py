@@ -83,7 +83,7 @@ def test_slates_come_back_in_any_form(returned: Any) -> None:
     ],
 )
 def test_slates_that_do_not_fit_make_a_dead_letter(returned: Any, message: str) -> None:
-    """The error says what must be returned and what came."""
+    """The error has the expected and the returned values."""
     ended = returning(returned)
     (letter,) = ended.dead_letters
     assert re.search(message, letter.error)

@@ -186,8 +186,8 @@ def covered(
 
 
 def contract(number: int, kind: str, error: Error, *, seed: int) -> list[dict[str, Any]]:
-    """For each window: after which round it was closed, what part of the panes that is, and how far
-    from the truth its total was, as a part of it."""
+    """For each window: the round after which it closed, the fraction of panes read, and the
+    relative error of its total."""
     one = job(kind, fidelity=error)
     rows = list[dict[str, Any]]()
     for made in windows(number, seed):

@@ -17,7 +17,7 @@ STARTED = 1_700_000_000_000_000
 
 
 class Clock:
-    """Time that goes on only when a test says so."""
+    """A clock that only a test moves."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

@@ -108,7 +108,7 @@ def test_a_stopped_run_does_not_wait_for_an_answer(tmp_path: Path) -> None:
 
 
 def test_a_pause_does_not_hold_a_stop(tmp_path: Path) -> None:
-    """Neither a run that goes on nor one that waits for its end sits out the pause."""
+    """Neither a continuous run nor a run that waits for its end waits out the pause."""
     store, stop = Store(tmp_path), threading.Event()
     with Receiver([503] * 10) as there:
         with running(store, {"notify": to(f"webhook:{there.url}")}, stop=stop, tries=99) as actions:

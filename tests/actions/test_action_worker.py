@@ -223,7 +223,8 @@ def test_retention_waits_for_the_worker(store: Store) -> None:
 
 
 def test_records_that_are_gone_are_counted(store: Store) -> None:
-    """If the log lost them while nobody held a place, the rest goes on, and this is said."""
+    """If retention removed them while no mark held them, the worker continues, and reports their
+    number."""
     worker = store.worker(Told())
     worker.close()
     shutil.rmtree(store.home.log_of("notify") / "readers")
@@ -272,8 +273,8 @@ def test_a_damaged_record_is_named(store: Store) -> None:
 
 @pytest.mark.parametrize("left", [None, b"", b"\x00" * 40, b"00000000 {}\n"])
 def test_a_power_cut_repeats_what_was_not_yet_on_disk(store: Store, left: bytes | None) -> None:
-    """Without the note, or with what a power cut left of it, what was done since the last sync is
-    done again, under the same ids; with it, as after a kill, nothing is."""
+    """Without a valid note, everything since the last sync is carried out again under the same ids.
+    With it nothing is, as after a kill."""
     first = Told()
     worker = store.worker(first)
     store.ask("a", "b", "c", "d")
@@ -311,7 +312,7 @@ def test_an_orderly_end_leaves_the_position_on_disk(store: Store) -> None:
 
 
 def test_a_replaced_log_is_found(store: Store) -> None:
-    """A log that is shorter than what was carried out of it is an error that says so."""
+    """A log that is shorter than the worker's position is an error that says so."""
     worker = store.worker(Told())
     store.ask("a", "b")
     drain(store, worker)

@@ -33,7 +33,8 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_the_list(store: Store) -> None:
-    """Each action with what is done, waits and failed, and what it is stuck at."""
+    """Each action has its counts of done, waiting and failed events, and the error that holds it
+    up."""
     where = ("--store", str(store.path))
     for words in (where, ("list", *where), (*where, "list")):
         result = call(*words)
@@ -129,7 +130,7 @@ def test_a_wrong_name_and_an_empty_store(store: Store, tmp_path: Path) -> None:
 
 
 def test_a_damaged_record_is_shown(store: Store) -> None:
-    """The list names the file and what to do; other actions are listed all the same."""
+    """The list names the file and what to do. Other actions are listed too."""
     (store.path / "actions" / "notify").write_bytes(b"00000000 {}\n")
     result = call("--store", str(store.path))
     assert "actions/notify" in result.stdout

@@ -43,7 +43,7 @@ class NoLink:
     """Nothing is sent."""
 
     def __init__(self, closed: Callable[[int], bool]) -> None:
-        self.told = Windows(closed)
+        self.decisions = Windows(closed)
 
     def start(self) -> None: ...
 
@@ -146,7 +146,8 @@ def run(
     puts: int = 10**9,
     closed: Callable[[int], bool] = lambda window: False,
 ) -> tuple[Sent, dict[str, Any]]:
-    """Read the log to its end, or until so many groups of panes were put; what was sent of it."""
+    """Reads the log to its end, or until a number of groups of panes were put. Returns the sent
+    messages."""
     try:
         agent = LocalAgent(folder, [made], puts=puts, closed=closed)
     except Killed:

@@ -225,7 +225,7 @@ class Clock:
 
 
 def until(true: Callable[[], object]) -> None:
-    """Wait for what another thread will do, and fail if it does not."""
+    """Waits for an action of another thread, and fails if it does not happen."""
     patience = time.monotonic() + 30
     while not true():
         assert time.monotonic() < patience, "it did not happen"

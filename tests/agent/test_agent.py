@@ -42,8 +42,8 @@ def values(root: Root) -> dict[tuple[int, str], int]:
 
 
 def test_a_log_becomes_panes(tmp_path: Path, log: Path, root: Root) -> None:
-    """Each record is in the pane of its time; panes without records are told; the end of the log
-    ends the last pane, and is said."""
+    """Each record is in the pane of its time. Panes without records are reported. The end of the
+    log ends the last pane, and is reported."""
     write(log, (100, "a b"), (100.5, "a"), (102, "c"), (101, "late"))
     with log.open("a") as file:
         file.write("no json\n")
@@ -174,7 +174,7 @@ def test_flow_control(tmp_path: Path, log: Path, root: Root) -> None:
 def test_a_full_disk(
     tmp_path: Path, log: Path, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reading waits until there is room again, says so once, and nothing is lost."""
+    """Reading waits until there is room again, with one message, and nothing is lost."""
     monkeypatch.setattr(limits, "AGAIN", 0.05)
     put, full = Outbox.put, [True] * 5
 
@@ -193,8 +193,8 @@ def test_a_full_disk(
 
 
 def test_memory(tmp_path: Path) -> None:
-    """Over the limit it waits for what is to be sent; if nothing is, the pane must go; and if that
-    does not help, the limit is raised, and it says so."""
+    """Over the limit the agent waits until panes are sent. If none waits, it gives up the current
+    pane. If that does not help, it raises the limit and says so."""
     outbox, said = Outbox(tmp_path, 1_000, print), list[str]()
     used = [100]
     around = Surroundings(said.append, Event(), lambda: None, time.monotonic, time.time_ns)

@@ -185,9 +185,9 @@ def overs(root: Root) -> list[int]:
 
 
 def test_the_end_of_a_log_is_told_once(tmp_path: Path, log: Path, root: Root) -> None:
-    """After the last pane comes a message of no panes that says so. It is not repeated when the
-    agent is started again and nothing came; with more lines it goes on after it, and says it
-    again."""
+    """After the last pane comes a message without panes that reports the end. It is not repeated
+    after a restart without new lines. With more lines the agent continues after it, and reports the
+    end again."""
     job = placed(range="1s")
     write(log, (100, "a"), (101, "b"))
     once(tmp_path, root, job)

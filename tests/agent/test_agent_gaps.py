@@ -82,7 +82,8 @@ def test_a_gap_and_nothing_after_it(tmp_path: Path, log: Path, root: Root) -> No
 
 
 def test_started_again_after_a_gap(tmp_path: Path, log: Path, root: Root) -> None:
-    """The pane of the first line after it is marked too if the agent was started anew between."""
+    """The pane of the first line after the gap is marked too if the agent was restarted in
+    between."""
     write(log, (100, "a"))
     job = placed(range="1s")
     once(tmp_path, root, job)

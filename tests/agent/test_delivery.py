@@ -84,7 +84,7 @@ def test_all_comes_to_the_root_whatever_the_parents_do(groups: int, steps: list[
 
 
 def test_what_a_lost_parent_had_goes_to_the_root_at_once() -> None:
-    """And what a parent that lives has is waited for, though there is another one by now."""
+    """Messages that a living parent has are waited for, even if there is a new parent."""
     delivery, root, links = PaneDelivery(PATIENCE), LinkHealth(), LinkHealth()
     panes = {1: [(1, 2)]}
 

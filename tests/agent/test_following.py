@@ -228,8 +228,8 @@ def test_what_was_read_and_rotated_away_is_no_gap(log: Log) -> None:
 
 
 def test_a_merged_log_beside_it_is_no_copy(log: Log) -> None:
-    """A file that the pattern does not have begins as one that was read and is gone, and has all
-    that came after it too: nothing of it is read at the next start."""
+    """A file outside the pattern begins like a deleted file that was read, and also has all later
+    lines. Nothing of it is read at the next start."""
     log.write("1", "2")
     log.path.rename(log.folder / "app.log.1")
     log.write("3")

@@ -32,8 +32,8 @@ def rotate(log: Log) -> None:
 def test_the_number_of_a_file_that_was_deleted_comes_back(
     log: Log, first: int, second: int
 ) -> None:
-    """The oldest file was closed and is deleted by rotation; the new file, or one that has its
-    name, may have its number: it is read whole, and nothing is told to be missing."""
+    """Rotation deletes the oldest file, which was closed. The new file, or the renamed one, may get
+    its inode number. It is read whole, and no gap is reported."""
     for line in ("c" * first, "b" * second, "a"):
         rotate(log)
         log.write(line)

@@ -26,7 +26,7 @@ def times(logs: Logs, *records: Any) -> list[int]:
 
 
 def test_lines_of_json() -> None:
-    """A line is a JSON value; what is none is refused, and says so."""
+    """A line is a JSON value. Any other line is refused with a reason."""
     read = record_reader(Logs())
     assert read(b'{"a": [1]}\r') == {"a": [1]}
     for line in (b"{", b"nothing", b'"\xff"'):
@@ -35,7 +35,7 @@ def test_lines_of_json() -> None:
 
 
 def test_lines_of_text() -> None:
-    """A line is a text, whatever its bytes are; a carriage return is no part of it."""
+    """A line with any bytes is text. A carriage return is not part of it."""
     read = record_reader(Logs(format="text"))
     assert read(b"a b\r") == {"line": "a b"}
     assert read(b"caf\xe9") == {"line": "caf\ufffd"}

@@ -188,8 +188,8 @@ def test_jobs_come_and_go(tmp_path: Path, log: Path) -> None:
 
 
 def test_no_job_yet(tmp_path: Path, log: Path) -> None:
-    """An agent that takes orders waits for the first; a job that cannot be started is said, and
-    the others go on."""
+    """A hosting agent waits for its first job. A job that cannot be started is reported, and the
+    others continue."""
     write(log, *COMING)
     following = Following(tmp_path)
     following.orders.start_job(job("a"))

@@ -180,8 +180,8 @@ def test_torn_for_good(tmp_path: Path) -> None:
 
 
 def test_in_doubt_a_gap_is_told(log: Log) -> None:
-    """A file that is new by its time, but begins before what was read, may have been read: it is
-    not, and that is told once."""
+    """A file that is new by its time, but begins before the lines that were read, may have been
+    read already. It is not read, and a gap is reported once."""
     log.write("5 e")
     assert log.read() == ["5 e"]
     log.write("1 a", to="app.log.1")
@@ -255,8 +255,8 @@ def test_any_rotation(
 def test_a_compressed_file_by_another_name_has_no_lines(
     log: Log, kind: str, restarted: bool
 ) -> None:
-    """While it is written it has the name of something else, which the pattern has too: its bytes
-    are not read as lines, and when it is renamed it is what it is."""
+    """A file that is being compressed under a temporary name that matches the pattern is not read
+    as lines. After its rename it is recognised."""
     log.write("1 a", "2 b", to="app.log.1")
     log.write("3 c")
     assert log.read() == ["1 a", "2 b", "3 c"]

@@ -164,7 +164,8 @@ def test_children_of_a_parent_that_died(tmp_path: Path, root: Root, ends: ExitSt
 def test_a_late_child_is_not_waited_for_for_ever(
     tmp_path: Path, root: Root, ends: ExitStack
 ) -> None:
-    """After half of the latency the others go on without it; its own pane goes on when it comes."""
+    """After half of the latency the other panes are sent without it. Its own pane is forwarded when
+    it comes."""
     top = Node(tmp_path, "top", root, children=("leaf1", "leaf2"))
     leaves = [Node(tmp_path, name, root, up=top) for name in ("leaf1", "leaf2")]
     ends.callback(top.stop)
@@ -212,7 +213,7 @@ def test_a_full_parent_refuses(tmp_path: Path, root: Root, ends: ExitStack) -> N
 def test_what_is_refused_for_good_is_left_to_its_nodes(
     tmp_path: Path, root: Root, ends: ExitStack
 ) -> None:
-    """A parent drops what the root will never take, says so, and goes on."""
+    """A parent drops a message that the root refuses for good, reports it, and continues."""
     root.answers += [422]
     top = Node(tmp_path, "top", root, children=("leaf1",))
     leaf = Node(tmp_path, "leaf1", root, up=top)
@@ -245,8 +246,8 @@ def asked(node: Node, *bodies: bytes, path: str = PATH, token: str | None = None
 
 
 def test_what_a_parent_does_not_take(tmp_path: Path, root: Root, ends: ExitStack) -> None:
-    """Another job, a node that is not the job's, what is no message: all of a request
-    is refused, with a sentence that says what to do."""
+    """A request for another job, of a foreign node or with an invalid message is refused as a
+    whole, with advice."""
     top = Node(tmp_path, "top", root, children=("leaf1",))
     ends.callback(top.stop)
     good = body_of(message("leaf1", 1, tree="top", x=1))

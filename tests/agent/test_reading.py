@@ -45,7 +45,7 @@ def placed(**options: Any) -> PlacedJob:
 
 
 class Read:
-    """A reading of lines and what comes of it."""
+    """A reading of lines, and its results."""
 
     def __init__(
         self, folder: Path, job: PlacedJob, given_up: dict[int, Why] | None = None

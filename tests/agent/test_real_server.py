@@ -113,7 +113,7 @@ def test_what_is_sent_is_in_the_log_once(tmp_path: Path, url: str) -> None:
 def test_what_the_server_never_takes(
     tmp_path: Path, url: str, name: str, token: str, size: int, words: str
 ) -> None:
-    """Another stream, another token, a line that is too long: an error that says so."""
+    """Another stream, a wrong token and a line that is too long are errors that say so."""
     outbox, sending = sender(tmp_path, url, name, token)
     line = b'{"tree":"a","text":"%s"}' % (b"x" * size)
     outbox.put([OutboxEntry("counts", "a", 1, 2, line, None)])

@@ -59,7 +59,8 @@ def test_the_first_round_comes_first(tmp_path: Path) -> None:
 
 
 def test_what_nobody_wants_is_not_made(tmp_path: Path) -> None:
-    """When the root has closed the window the rest of it is told as cancelled, and counted."""
+    """When the root has closed the window, its remaining panes are reported as cancelled, and
+    counted."""
     write(tmp_path / "app.log", *((800 + number / 2, "w") for number in range(2 * PANES)))
     asked = [0]
 
@@ -92,8 +93,8 @@ def test_killed_between_two_rounds(
     in_order: bool,
     kills: list[int],
 ) -> None:
-    """Whenever it is killed, and whatever was sent by then: each pane is taken once, all records
-    are in one count, and the books that the root keeps of the node have nothing amiss."""
+    """Whenever the agent is killed, and whatever was sent until then, each pane is accepted once,
+    all records are in one count, and the root's account of the node has no residual."""
     folder = tmp_path_factory.mktemp("rounds")
     records = sorted(records) if in_order else records
     by = {

@@ -1,4 +1,4 @@
-"""Sending: all of the outbox comes to the root, once and in order, whatever fails on the way."""
+"""Sending: everything in the outbox reaches the root, once and in order, through any failures."""
 
 from __future__ import annotations
 

@@ -91,8 +91,8 @@ def nothing(sha: str) -> bytes:
 
 
 def test_a_python_job_comes_as_a_package(tmp_path: Path) -> None:
-    """The job is that of the package; what is not allowed, or not what was asked for, is not run:
-    the application would leave a mark."""
+    """The job is that of the package. A package that is not allowed, or not the requested one, is
+    not run: the application would leave a mark."""
     mark = tmp_path / "mark"
     files = {"app.py": f"open({str(mark)!r}, 'a').write('ran ')\n" + APP, "packed_words.py": WORDS}
     key, allowed = key_in(tmp_path)

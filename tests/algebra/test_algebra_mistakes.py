@@ -39,7 +39,7 @@ def test_an_event_that_cannot_be_lifted(one: Algebra, value: Any, message: str) 
 
 
 def test_a_function_that_raises_is_named() -> None:
-    """With what it raised; what it gives is checked as a field is."""
+    """The error has the exception. The function's results are checked as fields are."""
 
     def price(value: Any) -> Any:
         return value["price"] / value["count"]

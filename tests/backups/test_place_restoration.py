@@ -65,7 +65,8 @@ def backed_up(store: Path, tmp_path: Path) -> tuple[Any, Any]:
 
 
 def test_a_store_in_a_folder_becomes_a_shared_one(tmp_path: Path) -> None:
-    """Slates, logs, positions, and what was sent after the last batch; and it goes on there."""
+    """Slates, logs, positions and events sent after the last batch are restored, and the shared
+    store continues."""
     store, address = tmp_path / "store", f"shared:{tmp_path / 'place'}"
     send(store, "ann", "bob", "ann")
     run(shop(), settings(store))
@@ -84,7 +85,7 @@ def test_a_store_in_a_folder_becomes_a_shared_one(tmp_path: Path) -> None:
 
 
 def test_files_are_read_on(tmp_path: Path) -> None:
-    """A source of files goes on behind what the backup has."""
+    """A source of files continues after the position in the backup."""
     folder, address = tmp_path / "in", f"shared:{tmp_path / 'place'}"
     folder.mkdir()
     (folder / "1.json").write_text('{"user": "ann"}\n')

@@ -68,14 +68,15 @@ TROUBLED = replace(deaths(30, windows=4), fan_out=4, capacity=8)
 
 
 def test_a_root_that_takes_panes_twice_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a ledger and a scoreboard that know nothing of what they took, the check says so."""
+    """If the ledger and the scoreboard forget accepted panes, the check reports it."""
     monkeypatch.setattr(pane_ledger, "has_any", lambda runs, pane, until: False)
     monkeypatch.setattr(Scoreboard, "knows", lambda self, pane, until, nodes: False)
     assert problems(simulate(TROUBLED)) != []
 
 
 def test_agents_that_forget_panes_too_early_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With agents that take every pane for accepted, what dead parents had is lost, and is said."""
+    """If agents treat every pane as accepted, panes of dead parents are lost, and the check reports
+    it."""
     monkeypatch.setattr(NewsBoard, "accepted", lambda self, node, pane, until: True)
     assert problems(simulate(TROUBLED)) != []
 

@@ -90,7 +90,7 @@ def test_a_click_too_few_is_found(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_window_twice_is_an_error(folder: Path, tmp_path: Path) -> None:
-    """Output is once: what is there twice must not look right because it is the same."""
+    """Duplicate output is an error even if both copies are equal."""
     out = put_out(tmp_path / "out", ctr_data.truth_of(folder))
     (out / "more.jsonl").write_text((out / "part.jsonl").read_text())
     with pytest.raises(ValueError, match="put out twice"):
@@ -204,7 +204,8 @@ def test_whatever_does_not_get_through_is_lost(
 def test_rates_are_tried_until_it_turns(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, at_once: float, tried: list[int]
 ) -> None:
-    """From what all at once came to: up while rates hold, or down to one that does; a few times."""
+    """The search starts from the rate of all events at once, and goes up while rates hold, or down
+    to one that does, a few times."""
 
     def run(_: Bench, what: str, rate: int, events: int) -> dict[str, Any]:
         return {"what": what, "rate": rate, "holds": rate <= 25_500}

@@ -39,7 +39,7 @@ def family_with_java(running: subprocess.Popen[bytes], said: Path) -> list[Proce
 
 
 def test_sigterm_ends_the_cluster_too(tmp_path: Path) -> None:
-    """SIGTERM to a benchmark that has a Spark cluster ends both: nothing of it goes on."""
+    """SIGTERM to a benchmark with a Spark cluster ends both. No process is left."""
     with (tmp_path / "said").open("wb") as said:
         running = subprocess.Popen(
             [sys.executable, "-c", A_CASE], cwd=ROOT, stdout=said, stderr=said

@@ -175,7 +175,8 @@ def test_some_experiments_of_feeds_again_keep_the_others(
 def test_an_experiment_of_feeds_that_fails_is_a_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others go on, and the failure is counted; one that is not known is refused by name."""
+    """The other experiments continue, and the failure is counted. An unknown experiment is refused
+    by name."""
 
     def fail(bench: Bench, plan: object) -> list[Any]:
         raise RunFailedError("the server did not come up")

@@ -101,7 +101,8 @@ def test_a_network_that_cannot_be_is_refused() -> None:
 
 
 def test_consumers_above_the_threshold_are_pushed_whole(tenth: Network) -> None:
-    """By all that comes to a consumer, and all whom it follows; those who follow nobody are not."""
+    """The decision counts all events and all producers of a consumer. Consumers that follow nobody
+    are not pushed to."""
     pushed = tenth.pushed_whole(3.0)
     for number in (*list(pushed)[:20], *range(20)):
         mine = tenth.producer[tenth.consumer == number]

@@ -58,8 +58,8 @@ def test_a_written_log_has_as_many_lines_as_asked(tmp_path: Path) -> None:
 
 
 def test_a_growing_log_has_its_times(tmp_path: Path) -> None:
-    """Each line has its time in front, in order; an idle node's log is empty, one that is ahead has
-    later times; what was written is counted."""
+    """Each line begins with its time, in order. An idle node's log is empty, and a node whose clock
+    is ahead has later times. The written lines are counted."""
     began = time.time()
     names = ["a", "b", "c"]
     given = {"cores": [], "idle": ["b"], "ahead": {"c": 3_600.0}, "words": 3}

@@ -41,8 +41,8 @@ def read(text: str) -> int | None:
 
 
 def test_the_truth_is_that_of_the_text() -> None:
-    """Read back from their text, words are what the generator says: three of four numbers of 100
-    digits, and exactly one of four divisible by three."""
+    """Words read back from their text are as the generator says: three of four are numbers of 100
+    digits, and exactly one of four is divisible by three."""
     numbers = [read(word.text) for word in WORDS]
     assert numbers == [word.number for word in WORDS]
     assert {len(word.text) for word in WORDS} == {100}
@@ -63,7 +63,8 @@ def test_the_papers_data_has_the_papers_counts() -> None:
 
 
 def test_words_are_the_same_each_time_and_the_first_are_those_of_more(tmp_path: Path) -> None:
-    """The same seed gives the same words, however many; what is written is read back as it was."""
+    """The same seed gives the same words for any count, and they are read back as they were
+    written."""
     assert list(words.words(101)) == WORDS[:101]
     assert list(words.words(101, seed=12)) != WORDS[:101]
     made = [words.written(tmp_path, 101, 4) for _ in range(2)]
@@ -137,8 +138,8 @@ COUNTS = {"processed": TRUTH.by_three, "numbers": TRUTH.places_by_three}
 def test_what_is_lost_and_doubled_shows(
     three: dict[str, Any], aggregation: dict[str, Any], lost: int, doubled: int
 ) -> None:
-    """An instance that took too few has lost, one that took too many has doubled, and one that
-    took the right number of the wrong ones has both."""
+    """An instance with too few words has lost some, one with too many has doubled some, and one
+    with the right number of wrong words has both."""
     eleven = {**SLATE, "divisible": TRUTH.by_eleven}
     found = compared([eleven], [three], aggregation, TRUTH)
     assert (found.lost, found.doubled) == (lost, doubled)

@@ -106,8 +106,8 @@ def test_a_mistake_is_shown_and_mended_by_the_next_change(developed: Developed) 
 
 
 def test_on_a_shared_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server beside the application serves a mirror of the store, also of one that is only made
-    by this run; it takes events, and stays while the application is loaded anew."""
+    """The server beside the application serves a mirror of the store, even if this run creates the
+    store. It accepts events, and stays up while the application is reloaded."""
     monkeypatch.setenv("MILLSTREAM_CACHE", str(tmp_path / "cache"))
     running = Developed(tmp_path, "--store", f"shared:{tmp_path / 'place'}")
     try:

@@ -94,8 +94,8 @@ def test_a_package_from_the_command_line(tmp_path: Path) -> None:
 def test_what_cannot_be_packed_is_told_at_once(
     tmp_path: Path, files: dict[str, str], words: tuple[str, ...], code: int, said: str
 ) -> None:
-    """Also what an agent would not find: it is loaded from the package alone before it is
-    written."""
+    """This includes modules that an agent would not find: the job is loaded from the package alone
+    before it is written."""
     written(tmp_path, files)
     done = millstream(tmp_path, "pack", *words)
     assert done.returncode == code

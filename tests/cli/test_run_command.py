@@ -31,7 +31,7 @@ def report(batch: int, total: int, **more: object) -> BatchSummary:
 
 
 class Spark:
-    """Stands in for `spark.runner.run`: keeps what it was given, does what it is told."""
+    """Replaces `spark.runner.run`: records its arguments, and acts as configured."""
 
     def __init__(self) -> None:
         self.settings: Settings | None = None
@@ -226,8 +226,8 @@ def test_an_endless_run_waits_for_input(capsys):
 
 
 def test_events_that_wait_at_the_end_are_told(millstream, retail, spark):
-    """A run over what is there says how to let through what waits; one that was stopped does not,
-    since it will go on."""
+    """A run over existing input says how to release waiting events. A stopped run does not, since
+    it will continue."""
     spark.result = RunSummary(batches=1, events=3, late=0, dead_letters=0, seconds=0.0, waiting=2)
     said = millstream(*RUN, "--available-now").stderr.splitlines()
     assert said[-1] == "millstream: 2 events wait for the horizon; --final lets them through"
@@ -235,8 +235,8 @@ def test_events_that_wait_at_the_end_are_told(millstream, retail, spark):
 
 
 def test_timers_that_wait_and_the_end_of_event_time_are_told(millstream, retail, spark):
-    """A run over what is there says that open sessions wait; a final one, where event time was
-    ended, since what comes before that is late from now on."""
+    """A run over existing input says that open sessions wait. A final run says where event time was
+    ended, since earlier events are late from now on."""
     spark.result = RunSummary(batches=1, events=3, late=0, dead_letters=0, seconds=0.0, timers=True)
     said = millstream(*RUN, "--available-now").stderr.splitlines()
     assert said[-1].startswith("millstream: timers wait for event time to go on")

@@ -72,7 +72,7 @@ def test_send_files(command, live, here):
 
 
 def test_send_from_stdin_or_the_command_line(command, live):
-    """Without files stdin is sent; --event sends what it is given, however it is laid out."""
+    """Without files stdin is sent. --event sends its value in any layout."""
     result = command("send", "checkins", input='{"venue": "s1"}\n{"venue": "s2"}')
     assert (result.exit_code, result.stdout) == (0, "accepted 2, refused 0\n")
     result = command(

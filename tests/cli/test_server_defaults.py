@@ -12,7 +12,7 @@ from millstream.settings.settings import Settings
 
 
 def test_the_settings_and_the_server_have_the_same_defaults(tmp_path: Path) -> None:
-    """A server started by a run without settings is as one that is told nothing."""
+    """A server that a run without settings starts has the same options as one without options."""
     assert options_of(Settings("retail", tmp_path), {}) == ServerOptions(tmp_path)
 
 

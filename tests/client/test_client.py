@@ -1,4 +1,4 @@
-"""The client against a real server: events in, slates out, and what is said when it goes wrong."""
+"""The client against a real server: sending events, reading slates, and the errors."""
 
 import socket
 import threading
@@ -228,7 +228,7 @@ def free_port():
 
 
 def test_no_server():
-    """Where no server ever answered the client says so at once, and what to do."""
+    """If no server ever answered, the client says so at once, and what to do."""
     url = f"http://127.0.0.1:{free_port()}"
     with Client(url) as client:
         for call in (
@@ -301,7 +301,8 @@ def test_killed_in_the_middle(own):
 
 
 def test_a_server_that_stays_away(own):
-    """The tries are bounded: then the error says what was accepted and what is not known."""
+    """The number of tries is bounded. Then the error says which events were accepted, and which are
+    unknown."""
     own.start()
 
     def events():

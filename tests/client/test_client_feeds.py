@@ -91,7 +91,7 @@ def test_pages_both_ways(stored: FeedStore, client: Client) -> None:
 
 
 def test_unread(client: Client) -> None:
-    """Up to what was seen nothing is unread; the count is there when it is asked for."""
+    """Items up to the marker are read. The count is given on request."""
     feeds = client.feeds
     feeds.follow("xena", "ann")
     for n in range(3):
@@ -134,7 +134,7 @@ def test_follows(stored: FeedStore, client: Client) -> None:
 
 
 def test_names_of_any_characters(client: Client) -> None:
-    """Each consumer and each producer is the one that was named, whatever a path makes of it."""
+    """Any name of a consumer or producer reaches the server unchanged, also in paths."""
     for name in ("a/b", "%2F", "a b+c", "é?&=#", "<b>", "events", "follows", ".", ".."):
         client.feeds.follow(name, f"of {name}")
         client.feeds.post(f"of {name}", name)
@@ -192,7 +192,7 @@ def test_a_lost_answer_counts_once(stored: FeedStore, url: str) -> None:
 
 
 def test_live(client: Client) -> None:
-    """New items come as they are posted, and what is deleted is told."""
+    """New items arrive when they are posted, and deleted ones are reported."""
     feeds = client.feeds
     feeds.follow("xena", "ann")
     old = feeds.post("ann", "old")

@@ -44,8 +44,8 @@ def count(own, key, value):
 
 
 def test_watch_sees_every_state(own, client, key):
-    """The slate as it is, then each new value; None when it is deleted, and from the start when
-    there is none."""
+    """The watch gives the present slate, then each new value. It gives None when the slate is
+    deleted, and at the start if there is none."""
     slates = client.watch("count", key)
     first = next(slates)
     assert (first.key, first.value, first.batch) == (key, {"count": 1}, own.made.progress.batch)
@@ -61,7 +61,7 @@ def test_watch_sees_every_state(own, client, key):
 
 
 def test_watch_survives_restarts(own, key):
-    """After a restart a slate that is as it was is not given again, and one that changed is."""
+    """After a restart an unchanged slate is not given again, and a changed one is."""
     with CuttingProxy(("127.0.0.1", own.port)) as proxy, Client(proxy.url) as client:
         slates = client.watch("count", key)
         assert next(slates).value == {"count": 1}
@@ -142,7 +142,7 @@ def test_a_gap_is_told(own, client, hot):
 
 
 def test_a_log_that_was_begun_anew(own, client, hot):
-    """If the log is another after a restart, the tail says so and goes on with what there is."""
+    """If the log was replaced during a restart, the tail says so and continues with the new one."""
     own.emit(hot, *range(5))
     records = client.tail(hot, start=4)
     assert next(records) == Record(4, 4)

@@ -77,7 +77,7 @@ def test_bytes_are_refused(event):
 
 @pytest.mark.parametrize("event", [math.nan, {"a": math.inf}, object(), {1: 2}, "\ud800"])
 def test_what_json_cannot_carry_is_refused(event):
-    """So is whatever else would not arrive as it was."""
+    """So is any value that would arrive changed."""
     with pytest.raises(CodecError, match=r"^event 1: a value must be what JSON can carry"):
         list(encoded([event]))
 

@@ -45,8 +45,8 @@ def two_layers() -> ms.App:
 
 
 def end_own_executor(flag: str) -> None:
-    """Kill the executor that this task runs in, if nobody did so before; what the first layer
-    wrote there is lost with it."""
+    """Kills the executor of this task, unless it was killed before. The output of the first layer
+    there is lost with it."""
     try:
         os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
     except FileExistsError:

@@ -80,9 +80,9 @@ def test_an_executor_that_dies_between_layers(hosts: Cluster, tmp_path: Path) ->
 
 
 def test_hosts_that_go_and_come_move_only_their_own_shards(hosts: Cluster, tmp_path: Path) -> None:
-    """A host that is switched off loses its shards to the other, which keeps its own; one that
-    comes is given some, a few at a time; one that is drained hands its shards over, and has no
-    executor any more. All of it while batches go on."""
+    """A host that is switched off loses its shards to the other, which keeps its own. A new host
+    gets some, a few at a time. A drained host hands its shards over, and then has no executor.
+    Batches continue all the time."""
     lost, drained = hosts.workers
     with Live(tmp_path, hosts) as live:
         live.feed_until(lambda: live.shards(lost) and live.shards(drained))

@@ -142,7 +142,7 @@ class PageShell:
         return self.do(self._taken(command), code=code)
 
     def do(self, command: str, *, code: int = 0) -> str:
-        """The same of any command; with what it says of errors, if it is to fail."""
+        """Runs any command in the same way. If it is to fail, the output includes its errors."""
         if command.startswith(("millstream run", "millstream pack")):  # which load code
             with self._started(command, {}) as run:
                 assert run.ends() == code, run.said()

@@ -81,7 +81,7 @@ def test_files(shell: PageShell) -> None:
 
 
 def test_edit_and_run(shell: PageShell) -> None:
-    """`dev` takes what is sent, and goes on with its slates when the file has changed."""
+    """`dev` accepts the sent events, and keeps its slates when the file has changed."""
     with shell.going("millstream dev app.py --store dev.store") as dev:
         dev.wait_for("live page")
         shell.env["MILLSTREAM_URL"] = shell.url

@@ -24,7 +24,7 @@ HOUR = 3_600_000_000
 IGNORED = {"lock", "lock.mdb"}
 """Files that hold nothing: who has the store, and LMDB's table of readers."""
 ALIKE = ("shard-0001", "/fence", "/end")
-"""Parts of the names of files that are like another one, or that can be made anew from one."""
+"""Parts of the names of files that equal another file, or can be rebuilt from one."""
 
 
 def counting() -> ms.App:

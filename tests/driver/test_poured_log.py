@@ -105,7 +105,7 @@ def large(log: PouredLog) -> list[Piece]:
 
 
 def cut(log: PouredLog, monkeypatch: pytest.MonkeyPatch, where: str, calls: int = 0) -> None:
-    """End the process in place of the call of a method, after so many calls of it."""
+    """Ends the process instead of calling a method, after a number of calls."""
     real = getattr(log, where)
     left = iter(range(calls))
 
@@ -244,7 +244,7 @@ def test_only_the_last_queries_are_remembered(
 
 
 def test_a_log_in_a_folder_has_one_writer(tmp_path: Path) -> None:
-    """A server that takes events for the source, or another pour, is told of."""
+    """If a server accepts events for the source, or another pour runs, the error names it."""
     with (
         closing(opened(in_folder, tmp_path)),
         pytest.raises(LogLocked, match="another process writes to it"),
@@ -253,7 +253,7 @@ def test_a_log_in_a_folder_has_one_writer(tmp_path: Path) -> None:
 
 
 def test_a_log_in_a_folder_that_was_replaced_is_refused(tmp_path: Path) -> None:
-    """A record of more than the log has means that one of them is not what it was."""
+    """If the record has more than the log, one of them was replaced."""
     with closing(opened(in_folder, tmp_path)) as log:
         log.pour("q", 0, [piece(numbered(0, 1))])
     (tmp_path / "log").rename(tmp_path / "elsewhere")

@@ -32,8 +32,8 @@ def test_only_seats_of_lost_hosts_are_dealt_anew(seats: list[str], hosts: dict[s
 def test_few_seats_move_and_the_fullest_host_gets_emptier(
     seats: list[str], hosts: dict[str, int], most: int
 ) -> None:
-    """Evening moves no more seats than it may, never to a fuller host, and comes to an end, where
-    no host could hand a seat to another and be better off."""
+    """Balancing moves no more seats than allowed, never to a fuller host, and ends when no host
+    could hand a seat to another and be better off."""
     before = reseated(seats, hosts)
     for _ in range(len(seats) + 1):
         after = evened(before, hosts, most)

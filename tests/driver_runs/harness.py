@@ -102,8 +102,8 @@ def outcome_of(
     sources: dict[str, str] | None = None,
     **settings: Any,
 ) -> Outcome:
-    """Run the application to its end over what lies in `folder`/in, in the logs of its sources or
-    at the addresses `sources`, and read what it left."""
+    """Runs the application to its end over `folder`/in, the logs of its sources or the addresses
+    `sources`, and returns its outcome."""
     workflow = app.checked()
     sources = dict(sources or {})
     for source in workflow.sources if not sources else ():

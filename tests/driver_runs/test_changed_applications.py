@@ -1,4 +1,4 @@
-"""An application is changed and started again: what is kept, what is refused, what migrates."""
+"""An application is changed and restarted: which changes are kept, refused, or migrate slates."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_an_update_is_removed_and_brought_back(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_was_accepted_is_not_asked_again(tmp_path: Path) -> None:
-    """By name, or 'all'; it is said what goes."""
+    """A loss is accepted by name, or with 'all'. The run says what is lost."""
     go(tmp_path, first())
     said: list[str] = []
     other = first(name="visits")

@@ -75,7 +75,7 @@ def test_an_update_that_events_wait_for_cannot_be_renamed(tmp_path: Path) -> Non
 
 
 def in_format_2(store: Path) -> None:
-    """Make the store one of the version that left its batches to Spark, which had planned one that
+    """Turns the store into one of the version that left batches to Spark, with a planned batch that
     was never run."""
     home = Home.open(store)
     home.facts.format = 2
@@ -141,8 +141,8 @@ def windows_of(size: str) -> ms.App:
 
 
 def test_other_windows_than_the_stores_are_refused(tmp_path: Path) -> None:
-    """Panes that lie in the store would be taken for those of other times; as it was, it goes on,
-    and so does a job of another size that has a store of its own."""
+    """A job with other window sizes is refused, since stored panes would be taken for other times.
+    The unchanged job continues, and so does a job of another size with its own store."""
     put(tmp_path, "a", "1.json", *({"ts": at, "letter": "x"} for at in (1, 2, 11)))
     run(windows_of("10s"), settings(tmp_path, "a"))
     for _ in range(2):

@@ -78,8 +78,8 @@ ALL = ["ONE", "BREAK", "THREE"]
 
 @pytest.mark.parametrize("which", ["sink", "log"])
 def test_a_sink_that_is_mended_gets_the_batch(tmp_path: Path, which: str) -> None:
-    """A file stands where the folder of the sink, or of the store's log, must be: it is said and
-    recorded, no further batch is committed, and when it is mended all goes on with nothing lost."""
+    """A file is in the place of the folder of the sink, or of the store's log. The failure is
+    reported and recorded, and no further batch is committed. After the repair nothing is lost."""
     place = tmp_path / "out" if which == "sink" else tmp_path / "store" / "logs" / "loud"
     said: list[str] = []
     taken: list[int] = []
@@ -169,8 +169,8 @@ def test_a_flush_that_fails_is_given_up_once(tmp_path: Path) -> None:
 
 
 def test_a_stop_does_not_wait_for_the_sink_of_a_flush(tmp_path: Path) -> None:
-    """Stopped while a flush cannot publish, the run ends soon, without an error, and says once what
-    fails and once that it is left to the next start, which does it."""
+    """If the run is stopped while a flush cannot publish, it ends soon and without an error. It
+    reports once what fails, and once that the next start will publish. The next start does."""
     app, given = flushed_together(tmp_path)
     said, stop = list[str](), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Runs that end event time, over files: what comes out, how often, and what comes after."""
+"""Runs that end event time, over files: their output, its number of copies, and later runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def put(folder: Path, clicks: list[Click]) -> None:
 
 
 def go(folder: Path, app: ms.App, *, stop_after: int | None = None, **given: Any) -> RunSummary:
-    """Run over what is there; stopped after so many batches, if it is to be."""
+    """Runs over the existing input. Stops after a number of batches, if one is given."""
     stop, seen = threading.Event(), []
 
     def count(report: Any) -> None:

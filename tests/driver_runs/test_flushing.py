@@ -1,4 +1,4 @@
-"""Batches that are flushed together: what is there at once, what a cut of the power takes back."""
+"""Batches that are flushed together: what is visible at once, and what a power cut undoes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def put(folder: Path, number: int, given: list[dict[str, Any]]) -> None:
 def run_chain(
     folder: Path, flush: int | None, *, final: bool = False, lane: str = "one-task"
 ) -> list[str]:
-    """Run over what is there; gives what was said."""
+    """Runs over the existing input, and returns the messages."""
     said: list[str] = []
     given = settings_of(folder, lane, flush=flush, final=final)
     with warnings.catch_warnings():

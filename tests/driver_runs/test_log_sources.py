@@ -114,8 +114,8 @@ def test_two_sources_of_one_log_are_two_readers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["deleted", "another"])
 def test_another_log_is_refused(tmp_path: Path, how: str) -> None:
-    """A log that was deleted and begun anew, or another address, is noticed though its blocks are
-    of the same sizes: the source's place means nothing there."""
+    """A log that was deleted and created again, or another address, is noticed even if its blocks
+    have the same sizes: the source's position has no meaning there."""
     store, log = tmp_path / "store", tmp_path / "first"
     for word in "ab":
         append(log, word)

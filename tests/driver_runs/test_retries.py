@@ -36,7 +36,8 @@ def _mended() -> Any:
 
 
 def shop(**source: Any) -> ms.App:
-    """Two updates read the stream: one fails for what is broken, the other never."""
+    """Returns an application whose stream has two readers: one fails on broken events, the other
+    never."""
     app = ms.App("shop", order=source.pop("order", "arrival"))
     app.source("buys", **{"key": "user", "ts": "ts", "unit": "us", **source})
 

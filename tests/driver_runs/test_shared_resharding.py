@@ -104,7 +104,7 @@ def counts(tmp_path: Path) -> SharedCounts:
 def test_a_shared_resharding_that_is_cut_off_goes_on(
     counts: SharedCounts, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cut off at any of its records, the store is as it was; started again, it comes to the same
+    """If it is interrupted at any of its records, the store is unchanged. A restart gives the same
     slates."""
     counts.run()
     before, writes, original = counts.slates(), 0, resharding.write_record

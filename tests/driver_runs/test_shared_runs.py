@@ -1,4 +1,4 @@
-"""The driver on a shared store gives what the reference gives, whatever host the tasks run on."""
+"""The driver on a shared store gives the reference's results, on whatever hosts the tasks run."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class SharedRuns:
         self._options = options
 
     def send(self, part: int = 0, parts: int = 1) -> None:
-        """Let one of so many parts of the events come in."""
+        """Lets a part of the events arrive."""
         count = len(self.case.events)
         events = self.case.events[part * count // parts : (part + 1) * count // parts]
         if not self.logs:
@@ -236,7 +236,7 @@ def test_runs_from_logs(case: Case, lane: str, batch_bytes: int, away: bool, sta
 def test_a_driver_that_dies_at_any_write(
     case: Case, lane: str, left: int, after: bool, logs: bool
 ) -> None:
-    """Another host, which has nothing but the place, goes on; nothing is lost or doubled."""
+    """Another host, which has only the place, continues. Nothing is lost or doubled."""
     with shared_runs(case, lane=lane, batch_bytes=150, logs=logs) as runs:
         runs.send()
         with (

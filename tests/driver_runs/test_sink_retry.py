@@ -1,4 +1,4 @@
-"""Trying a sink again: pauses, what is said and recorded, and when it ends. Without Spark."""
+"""Retries of a sink: pauses, messages, records, and their end. Without Spark."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_without_patience_the_first_failure_ends_it() -> None:
 
 
 def test_a_stop_ends_the_waiting() -> None:
-    """Asked to stop, it says so to whoever called, with the error, and tries no more."""
+    """After a stop it raises the error to the caller, and retries no more."""
     watched, calls = Watched(stop_after=3), list[str]()
     with pytest.raises(Stopped) as stopped:
         watched.retry.through([("sink 'a'", failing(99, calls))])

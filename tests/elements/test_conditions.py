@@ -1,4 +1,4 @@
-"""conditions: what holds for an event's fields, and what is refused when it is built."""
+"""Conditions on an event's fields: their meaning, and the definitions that are refused."""
 
 from __future__ import annotations
 

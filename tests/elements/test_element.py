@@ -1,4 +1,5 @@
-"""The base of elements: fields are the slate, the prototype is configured, what is lost is said."""
+"""The base of elements: fields are the slate, the prototype is configured, and values that would be
+lost are errors."""
 
 from __future__ import annotations
 
@@ -192,7 +193,7 @@ def test_elements_are_equal_that_are_configured_alike() -> None:
 
 
 def test_publish_needs_to_be_told_where() -> None:
-    """Without publish= there is no outside store: a dead letter that says so."""
+    """Without publish= there is no outside store, so the event is a dead letter that says so."""
 
     @dataclass
     class Publishes(ms.Element):

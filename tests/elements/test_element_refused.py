@@ -26,7 +26,7 @@ from millstream.elements import Count
     ],
 )
 def test_a_configuration_of_another_type_is_refused(given: dict[str, Any], message: str) -> None:
-    """The error names the element, the property, what it must be and what came."""
+    """The error names the element, the property, the expected type and the given value."""
     assert message in refused(Fraction(**{"least": 1, **given}))
 
 

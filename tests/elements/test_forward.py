@@ -67,7 +67,7 @@ def defined(value: Any, select: list[str] | None, rename: Any, add: Any) -> Any:
     add=st.dictionaries(names, st.sampled_from([1, "x", True]), max_size=2),
 )
 def test_fields_as_defined(value: Any, select: Any, rename: Any, add: Any) -> None:
-    """Fields are selected, moved and added, in this order; what is not there is left out."""
+    """Fields are selected, moved and added, in this order. Missing fields are left out."""
     app = app_of("visits", select=select, rename=rename, add=add)
     run = ms.testing.run(app, [("visits", 5, "ann", value)])
     assert [tuple(event) for event in run.stream("on")] == [

@@ -24,7 +24,7 @@ Clicks = list[tuple[str, int]]
 
 @dataclass
 class Worth(ms.Element):
-    """Sums what a user brings; its worth is that sum, times what it is configured with."""
+    """Sums a user's values. Its priority is that sum, times a configured factor."""
 
     sign: Configured[int] = 1
     total: int = 0

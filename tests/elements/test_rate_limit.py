@@ -1,4 +1,4 @@
-"""Rate limit: so many events of a key in each slot go on."""
+"""Rate limit: passes a number of events of a key in each slot."""
 
 from __future__ import annotations
 

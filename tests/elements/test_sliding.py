@@ -178,8 +178,8 @@ numbers = st.lists(st.tuples(st.integers(0, 99), st.integers(-3, 9)), min_size=1
 @settings(max_examples=examples(10))
 @given(given=numbers)
 def test_every_algebra_of_the_library_can_slide(name: str, given: list[tuple[int, int]]) -> None:
-    """An exact one is emitted as its answer; one with an error with what it says of it, less what
-    only serves to go on from."""
+    """Exact algebras emit their answer. Approximate ones emit the answer with its error, without
+    their internal state."""
     arguments = ARGUMENTS.get(name, {"of": "n"})
     app = app_of((10, 10, 10), {"it": {"name": name, **arguments}})
     events = [ms.Event("serves", ts, "x", {"n": n}) for ts, n in given]
@@ -290,7 +290,8 @@ def test_a_sum_without_its_number_is_a_dead_letter() -> None:
     ],
 )
 def test_wrong_properties_are_refused(wrong: dict[str, Any], message: str) -> None:
-    """Each is told when the element is made, with what must be and what came."""
+    """Each error is raised when the element is made, and says what is expected and what was
+    given."""
     with pytest.raises(DefinitionError, match=f"^element Sliding: .*{message}"):
         Sliding(**{"slot": "1h", "slots": 24, **wrong})
 

@@ -153,7 +153,7 @@ def test_merge_says_its_list_again() -> None:
     ],
 )
 def test_what_is_no_list_is_a_dead_letter(value: Any) -> None:
-    """merge takes only what sort has sent; what is none does not come between those that are."""
+    """merge accepts only the lists of sort. Other events do not disturb them."""
     app = ms.App("merging")
     app.source("lists")
     app.output("world")

@@ -182,8 +182,8 @@ def test_room_for_all_as_defined(
 def test_falling_values_are_never_called_exact_wrongly(
     given: list[Told], size: int, shards: int, spare: int, ttl: int | None
 ) -> None:
-    """When values fall, what is listed has its latest value, in order; and where it is said to be
-    exact it is."""
+    """When values fall, listed items have their latest value, in order. A list that is marked exact
+    is exact."""
     options = None if ttl is None else {"ttl": f"{ttl}us"}
     app = app_of(size=size, shards=shards, spare=spare, options=options)
     run = ms.testing.run(app, events_of(given))

@@ -1,4 +1,4 @@
-"""An application whose slates depend on the order of events, and what a run of it has left."""
+"""An application whose slates depend on the order of events, and the result of a run."""
 
 from __future__ import annotations
 

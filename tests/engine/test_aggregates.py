@@ -274,8 +274,8 @@ def _picky(a: int, b: int) -> int:
 
 @pytest.mark.parametrize("lane", LANES)
 def test_a_merge_that_raises_is_a_dead_letter_for_its_events(lane: Lane) -> None:
-    """The partial that cannot be merged with the slate counts as many events as it stands for. It
-    is an event of no stream, and cannot be given again."""
+    """A partial that cannot be merged with the slate counts as many events as it stands for. It
+    belongs to no stream, and cannot be retried."""
     engine = InProcess(_app(replace(SUM, merge=_picky)).checked(), lane=lane)
     engine.batch(_events(4, 3))
     engine.batch(_events(1, 2, 1, 1))

@@ -58,7 +58,8 @@ def test_waiting_events_are_there_in_the_next_batch() -> None:
 
 
 def test_a_chunk_that_is_half_done_is_not_written_again() -> None:
-    """Until more than half of a chunk is done it stays as it is; the horizon tells what is done."""
+    """A chunk is unchanged until more than half of it is released. The horizon shows which part is
+    released."""
     shard = new_shard()
     first = gate_of(shard, 0, None)
     first.take(columns(1, 2, 3, 4), 0)

@@ -97,9 +97,9 @@ def test_the_intake_recovers_whatever_the_blocks(block: int) -> None:
 
 @given(st.integers(0, MOST), st.dictionaries(st.text(max_size=3), st.integers(0, MOST)))
 def test_the_intake_is_divided_among_who_has_records(intake: int, waiting: dict[str, int]) -> None:
-    """No source gets more than waits in it, all together no more than the intake, and none of it
-    stays unused while records wait, but for what cannot be divided. One that wants less than an
-    even share gets all that it wants."""
+    """No source gets more than it has waiting, and all together get no more than the intake. All of
+    it is used while records wait, except for a remainder that cannot be divided. A source that
+    wants less than an even share gets all that it wants."""
     parts = divided(intake, waiting)
     assert parts.keys() == waiting.keys()
     assert all(0 <= parts[name] <= waiting[name] for name in parts)
@@ -170,7 +170,7 @@ def test_shares_are_for_updates_without_another_way() -> None:
 
 
 def test_small_batches_are_followed_by_a_rest() -> None:
-    """Half of what they took, at most 25 ms; after a batch that took long there is none."""
+    """The pause is half of the batch's time, at most 25 ms. After a long batch there is none."""
     assert rest_after(0.02) == 0.01
     assert rest_after(0.09) == 0.025
     assert rest_after(0.2) == 0

@@ -95,7 +95,7 @@ def test_the_common_case_is_settled() -> None:
 
 @pytest.mark.parametrize("slate", [Limited, Nested, Computed])
 def test_what_reading_may_change_is_not(slate: type) -> None:
-    """Limits, containers and what a class does when it is made are left to reading back."""
+    """Limits, containers and classes with code at their creation are left to reading back."""
     assert not settled_as(slate)(slate())
 
 
@@ -123,7 +123,7 @@ def test_a_large_slate_is_seen_from_few_of_its_parts() -> None:
 
 
 def test_fields_fit_as_far_as_can_be_seen() -> None:
-    """What is inside of lists and dicts does not count, what a field itself holds does."""
+    """Only the value of a field itself is checked, not the contents of lists and dicts."""
     assert fits_as(dict)({"a": [()], "b": {5: 5}, "c": 0.5})
     assert not fits_as(dict)({"a": ()})
     assert not fits_as(dict)({"a": float("nan")})

@@ -33,7 +33,7 @@ def app_of(update: Any, *, order: Order = "event-time", **given: Any) -> ms.App:
 
 
 def check(app: ms.App, *batches: list[ms.Event]) -> Outcome:
-    """Both lanes give what the reference gives; what that is."""
+    """Checks that both lanes give the reference's result, and returns it."""
     workflow, events = app.workflow(), [event for batch in batches for event in batch]
     expected = of_reference(workflow, events, 3)
     lanes: tuple[Lane, ...] = ("one-task", "shuffled")

@@ -25,7 +25,7 @@ Letter = dict[str, Any]
 
 
 def workflow_of(**source: Any) -> Any:
-    """One update reads the source."""
+    """Returns a workflow with an update that reads the source."""
     app = ms.App("retries")
     app.source("clicks", **source)
     app.update("clicks", name="count")(lambda event, slate: None)
@@ -126,7 +126,7 @@ def test_a_letter_without_the_key_or_time_is_refused(source: Any, missing: str) 
     ],
 )
 def test_a_record_whose_key_or_time_is_wrong(record: Message, options: str) -> None:
-    """It is not retried: the letter cannot have them."""
+    """It is not retried, since the letter cannot hold them."""
     (letter,) = letters_of([record], options)
     assert "a record that was not kept whole" in (why_not(letter) or "")
 

@@ -60,7 +60,7 @@ def test_marks() -> None:
 
 
 def test_the_mark_travels_with_the_plan() -> None:
-    """A task uses the driver's mark: worked out anew it might be another in each process."""
+    """A task uses the driver's mark, since a mark computed again might differ in each process."""
     plan = Plan(an_app(3).checked(), 4, frozenset())
     state = plan.__reduce_ex__(2)[2]
     assert state["rooms"] == plan.rooms
@@ -107,7 +107,7 @@ class Weighing:
 
 
 class Another(Weighing):
-    """The same, but for what it does."""
+    """The same class with other code."""
 
     def __call__(self, key: str, slate: Any) -> int:
         return -self.by
@@ -126,7 +126,8 @@ class Another(Weighing):
     ],
 )
 def test_another_priority_has_another_mark(one: Any, other: Any) -> None:
-    """So that the order is made anew: also where it is no plain function, or by what it is given.
+    """A new mark makes the order be built again, also for a callable object and for other
+    arguments.
 
     The same one has the same mark.
     """

@@ -124,7 +124,8 @@ def test_several_streams_in_one_call() -> None:
 
 
 def test_a_map_that_fails() -> None:
-    """Its event is a dead letter as it came, what it had emitted is taken back, the others pass."""
+    """Its event is an unchanged dead letter, its emitted events are discarded, and the others
+    pass."""
     app = app_of()
 
     def fails(event: ms.Event) -> Iterator[Any]:

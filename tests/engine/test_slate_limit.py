@@ -1,4 +1,4 @@
-"""A slate over the limit: the event is a dead letter, whoever runs it and however it is batched."""
+"""Slates over the limit: the event is a dead letter with every runner and any batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from millstream.stores.function_counts import LARGE_BATCHES, Large
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 Op = tuple[str, str, int]
-"""(what to do, the field or entry it is done to, of how many characters)."""
+"""(the operation, its field or entry, the number of characters)."""
 
 
 @dataclass
@@ -118,7 +118,8 @@ def run(app: ms.App, events: list[Event], cuts: list[int], lane: Lane) -> InProc
 
 
 def check(engine: InProcess, events: list[Event]) -> None:
-    """The engine came to what the reference gives, and what failed did so over the limit."""
+    """Checks that the engine gives the reference's result, and that events fail only over the
+    limit."""
     assert of_engine(engine) == of_reference(engine.workflow, events, engine.shards)
     assert all("slate_limit" in letter["error"] for letter in engine.letters)
 

@@ -179,8 +179,8 @@ def test_older_slates_are_those_of_the_reference(
 
 
 def test_a_slate_that_does_not_fit_is_named_and_not_the_event() -> None:
-    """The dead letter says that the slate is wrong, of which version, and what to do; the slate
-    stays as it is."""
+    """The dead letter says that the slate is wrong, its version, and what to do. The slate is
+    unchanged."""
     app = ms.App("fits")
     app.source("s")
     app.update("s", slate=Visits, name="count")(lambda event, slate: None)

@@ -235,7 +235,7 @@ def _fail_last(failure: str | None, ts: int) -> Iterator[Any]:
 
 
 def _spoil(spec: UpdateSpec, failure: str | None, slate: Any) -> None:
-    """Put into the slate what JSON cannot carry, or what a dataclass would not take back."""
+    """Puts a value into the slate that JSON cannot carry, or that a dataclass would not accept."""
     spoiler: Any = {
         "object": object(),
         "nan": float("nan"),

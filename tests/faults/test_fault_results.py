@@ -135,8 +135,8 @@ def test_a_standby_takes_over_in_time(tmp_path: Path, slowest: float, held: bool
 
 @pytest.mark.parametrize(("lost", "verdict"), [(0, "(bar 0, held)"), (4, "(bar 0, missed)")])
 def test_the_table_is_in_the_page(tmp_path: Path, lost: int, verdict: str) -> None:
-    """`make docs` fills the block from the file; what was lost, and what was run too seldom, is
-    said under it."""
+    """`make docs` fills the block from the file. Losses, and scenarios with too few runs, are named
+    under it."""
     written(
         tmp_path / "faults.json", "abcdef0123456", Result("one", 0, lost, 0, (1.5, 2.5), runs=3)
     )

@@ -74,7 +74,7 @@ class FeedStore:
         writer.close()
 
     def batch(self, most_bytes: int | None = None) -> int:
-        """Commit a batch that takes in what is in the log, or about so much of it."""
+        """Commits a batch that takes in the log, or about a given amount of it."""
         reader = LogReader(self.log)
         sources = self.engine.progress.sources
         begin = (sources[SOURCE].position if SOURCE in sources else None) or reader.start

@@ -138,8 +138,8 @@ def test_who_joins_again_brings_its_newest_posts_only() -> None:
 
 
 def test_what_a_former_source_brought_is_swept_out() -> None:
-    """Step by step, also over a restart of them; what is of a current source stays, and so does
-    what is posted meanwhile."""
+    """The sweep runs in steps, also across restarts. Posts of current sources stay, and so do new
+    posts."""
     told = Told()
     run = begun(
         ms.feeds.Feeds(policy="push", pushes=5),
@@ -228,8 +228,8 @@ def paged(
 def test_posts_of_sources_are_there_at_once(
     lane: Any, data: st.DataObject, options: ms.feeds.Feeds, given: list[Record]
 ) -> None:
-    """Once sources have joined, feeds are what brute force says at every batch, with what is
-    pending: no post comes later than another that is after it."""
+    """Once sources have joined, feeds with pending records equal the brute-force query at every
+    batch: no post appears later than one that is after it."""
     run = FeedRun(options, lane)
     begin = [("news", "ann", "bob"), ("all", "ann", "cid", "news")]
     records: list[Record] = [

@@ -151,8 +151,8 @@ def test_the_reads_that_come_most_count() -> None:
 
 
 def test_the_ratio_follows_its_bound() -> None:
-    """While it is only known what a pull costs at most, the ratio goes up and down with that, but
-    not below the application's; with the first slope it is what was measured."""
+    """While only an upper bound of a pull's cost is known, the ratio follows it, but is not below
+    the application's. With the first slope it is the measured value."""
     random, found = Random(9), Calibration(2.0)
 
     def read(times: int, pull: float) -> None:
@@ -198,8 +198,8 @@ def test_the_items_may_always_be_as_many() -> None:
 
 
 def test_high_is_both_functions_time() -> None:
-    """A push costs what the consumers take for an event and for storing it, and what the producers
-    take longer with each push; a store that was made anew does not disturb."""
+    """The cost of a push is the consumers' time for an event, the time for storing it, and the
+    producers' extra time per push. A replaced store does not disturb it."""
     random, found = Random(4), Calibration()
     assert found.high is None
     for _ in range(2):  # the second time as of a new store

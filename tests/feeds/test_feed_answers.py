@@ -178,7 +178,7 @@ def test_from_an_empty_page_the_way_back_is_there(coherency: str) -> None:
 
 
 def test_back_from_new_posts_with_per_producer_coherency() -> None:
-    """`next` of what was polled leads to the pages as they were, and those lead to each other."""
+    """`next` of a poll leads to the same pages as before, and those lead to each other."""
     run = with_posts(4, coherency="per-producer", k=4)
     first = ask(run, limit=2)
     run.batch([post(5)])
@@ -244,8 +244,9 @@ def test_pages_while_others_post(
 def test_diverse_pages_while_others_post(
     data: st.DataObject, options: ms.feeds.Feeds, given: list[Record]
 ) -> None:
-    """With per-producer coherency all pages have what was there at the first one, each post once,
-    whatever is posted, edited, followed or turned to push in between; back they are the same."""
+    """With per-producer coherency all pages have the items of the time of the first one, each post
+    once, for any posts, edits, follows or changes to push in between. Going back gives the same
+    pages."""
     run = FeedRun(options)
     run.batch(follow(*PRODUCERS))
     run.settle()
@@ -294,7 +295,7 @@ def test_diverse_pages_while_others_post(
     ],
 )
 def test_a_wrong_parameter_is_refused(given: dict[str, str], says: str) -> None:
-    """The message says what must be, and what came."""
+    """The message says what is expected and what was given."""
     with pytest.raises(InputError) as caught:
         Request.read(given, FeedOptions())
     assert says in str(caught.value)

@@ -85,8 +85,8 @@ def test_a_consumer_reports_what_lemma_2_says(
 def test_a_held_side_stays_within_its_band(
     query: float, events: float, ratio: float, band: float
 ) -> None:
-    """Past the band both sides become what the lemma says; within it each stays as it is; to
-    decide again with the same rates changes nothing."""
+    """Outside the band the side is the lemma's. Within it the side stays. A second decision with
+    the same rates changes nothing."""
     off = query / (events * ratio)
     sides: tuple[Side, ...] = ("push", "pull")
     for before in sides:

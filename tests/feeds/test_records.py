@@ -59,7 +59,7 @@ def test_every_kind_is_taken_in() -> None:
     ],
 )
 def test_a_wrong_record_is_refused(kind: str, wrong: dict[str, Any], told: str) -> None:
-    """With what must be and what came."""
+    """The error says what is expected and what was given."""
     with pytest.raises(ms.InputError, match=told):
         read_record({**GOOD[kind], **wrong})
 

@@ -97,8 +97,8 @@ def test_steady_pairs_do_not_flap(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_steady_consumers_do_not_flap(seed: int) -> None:
-    """The same where a consumer decides for all it follows, and what comes to its feed is known
-    only by a fourth."""
+    """The same holds if a consumer decides for all producers, and the flow of its feed is known
+    only within a fourth."""
     random = Random(seed)
     run = FeedRun(CONSUMERS)
     looks = {"c4": 6.0, "c2": 12.0, "at": 24.0, "d2": 48.0, "d4": 96.0}
@@ -121,9 +121,8 @@ def test_steady_consumers_do_not_flap(seed: int) -> None:
 
 @pytest.mark.parametrize("queries", [0.25, 1.0, 4.0, 16.0])
 def test_live_sides_cost_little_more_than_the_cheapest(queries: float) -> None:
-    """Skewed rates that nobody is told, so many queries to an event: after a week of views and
-    posts by chance, the sides that pairs have come to cost at most a tenth more than MinCost with
-    the true rates, in the model."""
+    """The rates are skewed and unknown to the functions. After a week of random views and posts,
+    the sides cost at most a tenth more than MinCost with the true rates, in the model."""
     random = Random(queries)
     writes = {f"p{n}": 20.0 / (n + 1) ** 0.8 for n in range(30)}
     looks = {f"c{n}": queries * 20.0 / (n + 1) ** 0.8 for n in range(40)}

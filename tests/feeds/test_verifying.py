@@ -225,7 +225,8 @@ def an_unknown_floor(kept: Kept) -> None:
     ids=lambda one: getattr(one, "__name__", None),
 )
 def test_every_damage_is_found(kept: Kept, damage: Callable[[Kept], None], words: str) -> None:
-    """Each is told with the consumer, the producer, the post, what must be and what came."""
+    """Each difference names the consumer, the producer, the post, the expected and the actual
+    value."""
     damage(kept)
     said = [*map(str, kept.differences())]
     assert matching(said, words), "\n".join(said)
@@ -255,7 +256,7 @@ def test_what_is_on_its_way_is_not_judged(kept: Kept) -> None:
 
 
 def test_a_post_that_was_deleted(kept: Kept) -> None:
-    """An item whose post is gone is told as one that must not be there."""
+    """An item whose post is gone is reported as a surplus."""
     del kept.producers["ann"][post_entry(START + 40_000_000, "p40")]
     said = [*map(str, kept.differences())]
     assert len(matching(said, "'p40': the feed, from the (newest|oldest): must not be there")) == 2

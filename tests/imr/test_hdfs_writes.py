@@ -111,7 +111,7 @@ REAL = [
 
 
 def test_lines_of_a_real_log_are_read() -> None:
-    """Both forms of "Received block"; what is about other things is left out."""
+    """Both forms of "Received block" are read, and other lines are skipped."""
     pairs = [pair for line in REAL for pair in block_lines(record_of(line))]
     assert {block for block, _ in pairs} == {"blk_57"}
     told = [one for _, lines in pairs for one in lines]

@@ -1,4 +1,4 @@
-"""Settings of Kafka's client library: whatever client it is, a wrong one is an error at once."""
+"""Settings of Kafka's client library: for any client, a wrong one is an error at once."""
 
 from __future__ import annotations
 

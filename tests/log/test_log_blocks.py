@@ -1,4 +1,4 @@
-"""The bytes of a block: what goes in comes out, and what was changed is found."""
+"""The bytes of a block: they are read back unchanged, and any damage is found."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_the_records_must_follow_each_other() -> None:
 
 
 def test_a_block_behind_garbage_is_seen() -> None:
-    """A whole block is found wherever it begins; a part of one is not taken for it."""
+    """A whole block is found wherever it begins. A part of a block is not mistaken for one."""
     block = encode_block([b"[1, 2]"], 3, 0, 0)
     assert holds_a_block(block)
     assert holds_a_block(b"MSB\xff??" + block + b"more")

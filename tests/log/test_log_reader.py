@@ -165,7 +165,7 @@ def test_positions_that_the_log_does_not_have(path: Path) -> None:
 
 
 def test_a_log_that_was_replaced_is_noticed(path: Path) -> None:
-    """Deleted, or deleted and begun anew: a reader that has seen more says so."""
+    """If the log was deleted, or deleted and created again, a reader that has seen more says so."""
     writer = LogWriter(path)
     put(writer, b"1")
     put(writer, b"2")

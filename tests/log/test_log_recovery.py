@@ -76,7 +76,8 @@ def test_a_lost_end_is_written_anew(path: Path, content: bytes | None) -> None:
 
 
 def test_acknowledged_records_that_are_gone_are_damage(path: Path) -> None:
-    """Cut below what `end` says is no torn append: refused, untouched; without `end` it goes on."""
+    """A log that is cut below its `end` has no torn append: it is refused, and unchanged. Without
+    `end` the writer continues."""
     writer = LogWriter(path)
     put(writer, b"1")
     first = writer.end[0]

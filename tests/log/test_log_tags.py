@@ -84,7 +84,7 @@ def test_tags_are_remembered_for_a_day(path: Path, restart: bool) -> None:
 
 
 def test_the_newest_tags_are_kept() -> None:
-    """Past the limit the oldest are forgotten; one that came anew counts as new."""
+    """Past the limit the oldest tags are forgotten. A repeated tag counts as new."""
     tags = Tags(limit=3)
     tags.add(Tag(name, number, 1, 0) for number, name in enumerate("abcad"))
     assert [name for name in "abcd" if tags.get(name)] == ["a", "c", "d"]

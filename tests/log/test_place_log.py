@@ -1,4 +1,4 @@
-"""Logs in a place: several writers, mirrors that begin late, what is joined and what is let go."""
+"""Logs in a place: several writers, mirrors that begin late, joined pieces and retention."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ def test_writers_take_turns(place: Place, time: Time, tmp_path: Path) -> None:
 
 
 def test_a_tag_counts_once_whichever_writer_gets_it(place: Place, time: Time) -> None:
-    """Also one that opens the log later; and other records under the tag are refused."""
+    """This holds for a writer that opens the log later, too. Other records under the same tag are
+    refused."""
     first, second = time.writer(place), time.writer(place)
     assert put(first, b"1", b"2", tag="a", digest=1) == Appended(0, 2, False)
     put(first, b"3")
@@ -181,7 +182,7 @@ def test_a_mirror_may_begin_late(place: Place, time: Time, tmp_path: Path) -> No
 
 
 def test_a_mirror_goes_on_where_it_was(memory: MemoryPlace, time: Time, tmp_path: Path) -> None:
-    """After it was closed; one that is damaged is made anew."""
+    """It continues after it was closed. A damaged mirror is made again."""
     writer = time.writer(memory)
     put(writer, b"1")
     time.mirror(memory, tmp_path / "mirror").close()
@@ -218,8 +219,8 @@ def test_small_pieces_are_joined(memory: MemoryPlace, time: Time, tmp_path: Path
 
 
 def test_what_is_let_go_is_gone_everywhere(memory: MemoryPlace, time: Time, tmp_path: Path) -> None:
-    """Retention waits for readers; then the log begins later, and what lies before is deleted
-    after a while, but for what holds the last tag."""
+    """Retention waits for readers. Then the log begins later, and earlier pieces are deleted after
+    a while, except for the piece with the last tag."""
     keep = Retention(max_age=DAY, max_bytes=None)
     writer = time.writer(memory, retention=keep)
     commit_in(memory, "clicks", "app", [0, 0])

@@ -145,7 +145,7 @@ class PlaceLogs(RuleBasedStateMachine):
 
     @rule(number=WRITERS)
     def begins_anew(self, number: int) -> None:
-        """A writer ends, wherever it was, and another opens the log."""
+        """A writer ends at any point, and another opens the log."""
         self.writers[number] = self.writer(number)
 
     @rule(number=WRITERS)

@@ -172,7 +172,7 @@ def test_a_failure_stops_the_run_and_nothing_has_happened(tmp_path: Path) -> Non
 
 
 def test_a_failure_may_be_a_dead_letter(tmp_path: Path) -> None:
-    """If the lookup says so; the other events go on."""
+    """With that option of the lookup, the other events are processed."""
     where = {"bo": {"city": "Oslo"}}
 
     def read(key: str) -> Any:
@@ -264,7 +264,8 @@ def test_cassandra(cassandra: DatabaseServer, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_types_of_databases_are_text_and_lists() -> None:
-    """What the clients of PostgreSQL and Cassandra return for ordinary columns."""
+    """The types are those that the clients of PostgreSQL and Cassandra return for ordinary
+    columns."""
     row = {
         "host": IPv4Address("10.0.0.1"),
         "net": IPv6Network("fe80::/10"),
@@ -298,7 +299,7 @@ def test_types_of_databases_are_text_and_lists() -> None:
     ],
 )
 def test_a_type_that_is_unknown_is_named_at_once(answer: Any, message: str) -> None:
-    """It is not asked again: no retry would help."""
+    """There is no second request, since no retry would help."""
     questions: list[str] = []
 
     def read(key: str) -> Any:

@@ -8,7 +8,7 @@ import millstream as ms
 from millstream.model.workflow import Workflow
 
 Graph = list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]
-"""(map or update, name, what it subscribes to, what it publishes), in order of declaration."""
+"""(map or update, name, subscriptions, published streams), in order of declaration."""
 
 
 def an_app(**settings: Any) -> ms.App:

@@ -1,4 +1,4 @@
-"""`app.aggregate`: what it accepts, what it refuses, and what a store and a drawing say of it."""
+"""`app.aggregate`: accepted and refused arguments, and how a store and a drawing show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`App`: what the builder accepts, what it refuses, and how it says so."""
+"""`App`: accepted and refused declarations, and their errors."""
 
 import functools
 import re
@@ -190,7 +190,7 @@ def test_a_lambda_needs_a_name() -> None:
 
 
 def test_wrong_arguments() -> None:
-    """A function that cannot take what it will be given is found at once, with what it takes."""
+    """A function with the wrong parameters is refused at once, with the expected ones."""
     app = an_app()
 
     def no_slate(event): ...  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""Durations and instants: what users may write, and what they get back when it is wrong."""
+"""Durations and instants: their accepted forms, and the errors."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -40,7 +40,7 @@ def test_parts_add_up(parts: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("written", ["", "90", "d", "1x", "1 d", "1h-5m", " 1s", "1.s", "s1"])
 def test_a_text_that_is_no_duration_is_refused(written: str) -> None:
-    """The error says where, what a duration looks like and what came."""
+    """The error says where, the form of a duration, and what was given."""
     with pytest.raises(DefinitionError) as raised:
         microseconds(written, "update 'count': ttl")
     assert str(raised.value) == (

@@ -82,7 +82,7 @@ def test_a_record_is_of_the_piece_in_which_it_begins(lines: list[bytes], cut: in
 
 
 def test_a_record_that_never_ends_does_not_fill_the_memory() -> None:
-    """Only so much is kept as shows that it is too long; its size is told all the same."""
+    """Only enough of it is kept to show that it is too long. Its full size is reported."""
     joiner = LineJoiner(r"\d", longest=10)
     joiner.take([b"1"] + [b"more"] * 1000)
     record = joiner.end()

@@ -75,8 +75,8 @@ def test_a_long_value_is_cut_in_the_message() -> None:
     ],
 )
 def test_a_missing_field_is_refused(record: object, why: str) -> None:
-    """A path that the record does not have is named whole, whatever the record is, with the field
-    that may be meant or what is there in place of an object."""
+    """The error has the whole path, and the field that may be meant or the value that is in the
+    place of an object."""
     assert refused(record, key="user.name") == (
         f"source 'checkins': key: the record has no field 'user.name'{why}"
     )
@@ -199,7 +199,7 @@ def test_numeric_text_is_a_number_where_a_unit_is_given() -> None:
     ],
 )
 def test_a_number_in_another_unit_is_refused_with_that(unit: str, number: int, hint: str) -> None:
-    """A time thousands of years ahead is no time, and the error says what it is likely to be."""
+    """A time thousands of years ahead is refused, and the error names the likely unit."""
     taken = declared("s", ts="t", unit=unit).extractor()
     for value in (number, str(number)):
         with pytest.raises(InputError, match=re.escape(hint)):

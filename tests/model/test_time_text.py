@@ -74,7 +74,7 @@ def test_forms_that_say_enough(form: str) -> None:
 
 
 def test_the_name_of_a_zone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`%Z` takes UTC and GMT, whatever the declared zone and the machine's are. Other names are
+    """`%Z` accepts UTC and GMT, for any declared zone and any zone of the machine. Other names are
     refused: the offset of CEST would be lost, and the time wrong by two hours."""
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()

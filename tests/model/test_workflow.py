@@ -169,7 +169,7 @@ def test_emitting_from_a_timer_function_is_checked_too() -> None:
 
 @pytest.mark.parametrize(("publishes", "shown"), [((), "none"), (("a", "b"), "a, b")])
 def test_emit_without_a_stream_needs_exactly_one(publishes: tuple[str, ...], shown: str) -> None:
-    """The stream can be left out only when there is just one that it can be."""
+    """The stream can be left out only if there is exactly one."""
     app = an_app()
 
     @app.map("orders", publishes=publishes)
@@ -275,7 +275,7 @@ def test_an_output_is_read() -> None:
 
 
 def test_unknown_functions_are_told_with_the_nearest_name() -> None:
-    """Looking up a function or an update by a wrong name says what there is."""
+    """The error for an unknown function or update lists the existing ones."""
     workflow = build([("update", "count", ("orders",), ()), ("map", "split", ("orders",), ())])
     assert refused(lambda: workflow.update("cuont")) == (
         "unknown update 'cuont'; there are: count; did you mean 'count'?"

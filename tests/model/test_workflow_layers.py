@@ -61,7 +61,7 @@ def test_a_map_that_closes_a_cycle_is_placed() -> None:
 
 
 def test_a_cycle_of_maps_only() -> None:
-    """Maps may form a cycle: the one that closes it is placed, the others are fused."""
+    """Maps may form a cycle: the map that closes it is placed, and the others are fused."""
     workflow = build(
         [
             ("map", "one", ("orders", "b"), ("a",)),

@@ -172,7 +172,8 @@ def test_slices_are_equal_after_the_most_pairs() -> None:
 
 
 def test_each_cycle_is_judged_by_its_own_measurements() -> None:
-    """The first measurement of a new cycle begins anew; one of an older cycle is passed over."""
+    """The first measurement of a new cycle starts the counts again. One of an older cycle is
+    ignored."""
     first = [r for slot in range(1, 4) for r in measured(slot, 1, 9 + slot / 100, 1.0)]
     second = [r for slot in range(4, 8) for r in measured(slot, 2, 1 + slot / 100, 2.0)]
     stale = measured(8, 1, 9.0, 1.0)

@@ -77,7 +77,7 @@ def test_its_time_goes_from_the_first_parameters_on(capsys: pytest.CaptureFixtur
 
 
 def test_it_does_not_wait_for_ever() -> None:
-    """With --seconds it ends when nothing has come by then, and says what to look at."""
+    """With --seconds it ends if nothing has come in that time, and says what to check."""
     application: Any = Application(answers=False)
     with pytest.raises(ms.RunError, match=r"no parameters came within 0\.3 s"):
         optimise_target.run(application, 1, hours=6, seconds=0.3)

@@ -59,7 +59,8 @@ def collected(folder: Path, file: str = "app.py", key: Path | None = None) -> by
 
 @contextmanager
 def modules_forgotten(folder: Path) -> Iterator[None]:
-    """Afterwards, what was imported from a folder is not: another test has such modules too."""
+    """Forgets the modules imported from a folder afterwards: another test has modules of the same
+    names."""
     before = [*sys.path]
     try:
         yield

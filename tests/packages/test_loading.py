@@ -37,8 +37,8 @@ def pairs(app: App, line: str) -> list[tuple[str, Any]]:
 
 
 def test_a_newer_version_is_the_newer_code(tmp_path: Path) -> None:
-    """Two packages with modules of the same names are loaded at once; each runs its own, also what
-    it imports only when it is called, and what its process has of those names is left alone."""
+    """Two packages with modules of the same names are loaded at once. Each runs its own, including
+    imports within functions. Modules of the process with those names are unaffected."""
     late = "def words(record):\n    from lib import rule\n    return rule.made(record)\n"
     versions = [
         {
@@ -59,8 +59,8 @@ def test_a_newer_version_is_the_newer_code(tmp_path: Path) -> None:
 
 
 def test_a_package_can_be_loaded_again(tmp_path: Path) -> None:
-    """Its modules are those that are there; after it was unloaded they are new ones, and functions
-    that somebody kept go on."""
+    """The second load uses the loaded modules. After unloading they are new ones, and functions
+    that were kept still work."""
     package = opened(packed({"app.py": APP, "packed_words.py": WORDS}))
     app = load_package(package, tmp_path)
     assert load_package(package, tmp_path) is app

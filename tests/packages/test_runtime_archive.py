@@ -1,4 +1,4 @@
-"""The archive with all that executors need: what is in it, and when it is made anew."""
+"""The archive for executors: its contents, and when it is made again."""
 
 from __future__ import annotations
 

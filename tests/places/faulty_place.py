@@ -24,12 +24,13 @@ class FaultRates:
     loses_answer: float = 0.0
     """The request is carried out, but the caller gets an error."""
     comes_late: float = 0.0
-    """The caller is told that it failed, and later what was asked is done."""
+    """The caller gets an error, and the request is carried out later."""
     slow: float = 0.0
 
 
 class FaultyPlace:
-    """A place around another one. For one thread, or for those that need no order of the draws."""
+    """A place around another one. For one thread, or for threads that need no fixed order of the
+    draws."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ rates = st.builds(
 def test_one_writer_has_a_name_whatever_the_place_does(
     seed: int, drawn: FaultRates, writers: int
 ) -> None:
-    """The writers that are told True wrote what is there; those told False did not."""
+    """The writers that got True wrote the present content; those that got False did not."""
     memory = MemoryPlace()
     place = FaultyPlace(memory, seed, drawn)
     for number in range(10):

@@ -152,7 +152,8 @@ def test_one_of_two_processes_creates_a_name(opened: Callable[[], Place], tmp_pa
 
 
 def test_a_sealed_object_is_read_back(place: Place) -> None:
-    """Damaged, cut off or under another name, it is refused with its name and what to do."""
+    """If it is damaged, cut off or under another name, it is refused with its name and what to
+    do."""
     name, content = "changes/1/x", b"content" * 100
     whole = sealed(name, content)
     place.put(name, whole)
@@ -173,7 +174,7 @@ def test_a_sealed_object_is_read_back(place: Place) -> None:
 
 
 def test_created_knows_its_own(place: Place) -> None:
-    """A create that went through earlier is told from another's."""
+    """An earlier create of the same caller is distinguished from another's."""
     assert created(place, "commits/1", b"mine")
     assert created(place, "commits/1", b"mine")
     assert not created(place, "commits/1", b"another's")

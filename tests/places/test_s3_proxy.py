@@ -1,4 +1,5 @@
-"""The proxy before the S3 server: what it passes on, what it counts, and places behind it."""
+"""The proxy before the S3 server: the requests that it passes on and counts, and places behind
+it."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ def test_a_service_that_fails_now_and_then_is_not_noticed(
 
 
 def test_a_service_that_is_away_comes_back(proxy: ProxyControl, place: Place) -> None:
-    """Meanwhile the caller is told, and whoever is patient has its answer once it is back."""
+    """Meanwhile the caller gets an error, and a caller that waits gets its answer once the service
+    is back."""
     place.put("x", b"1")
     proxy.order(ProxyFaults(away=True))
     with pytest.raises(PlaceError, match="is not reached at"):

@@ -18,7 +18,7 @@ def an_app(*sources: str, **settings: Any) -> ms.App:
 
 
 def keep(app: ms.App, *streams: str, name: str = "keep") -> None:
-    """An update that keeps what it is fed, in order."""
+    """An update that keeps its input, in order."""
 
     def kept(event: Event, slate: dict[str, list[Any]]) -> None:
         slate.setdefault("fed", []).append([event.stream, event.ts, event.value])

@@ -36,7 +36,7 @@ def test_effects_may_be_returned_as_a_list() -> None:
 
 @pytest.mark.parametrize("ts", [16, 17])
 def test_an_emitted_event_is_later_than_its_input(ts: int) -> None:
-    """An emitted time that is not later is an error that says what came and what to do."""
+    """An emitted time that is not later is an error with the given time and what to do."""
     app = an_app()
     app.output("out")
     app.map("a", publishes="out", name="say")(lambda event: [ms.emit(ts=ts)])
@@ -132,7 +132,7 @@ def test_a_lone_effect_that_is_returned_is_refused(effect: object) -> None:
 
 
 def test_what_is_no_effect_must_not_be_returned() -> None:
-    """`return 5` is told what may be returned, and not to yield it."""
+    """The error for `return 5` says what may be returned."""
     app = an_app()
     app.update("a", name="say")(lambda event, slate: 5)
     (letter,) = ms.testing.run(app, [("a", 5, "k", None)]).dead_letters

@@ -130,8 +130,8 @@ def test_a_timer_that_waits_fires_however_far_it_is() -> None:
 
 
 def test_the_end_is_ended_once() -> None:
-    """A second end without an event in between changes nothing; what is left fires when event time
-    goes on, before the event that takes it there."""
+    """A second end without an event in between changes nothing. Remaining timers fire when event
+    time moves on, before the event that moves it."""
     run = ms.testing.run(periodic(60), [("a", 0, "k", None), ("a", 50, "k", None)], final=True)
     assert [event.ts for event in run.stream("out")] == [61]
     assert run.final().feed([]).stream("out") == run.stream("out")
@@ -235,7 +235,7 @@ def test_a_timer_for_the_end_fires_at_the_end() -> None:
 
 
 def test_a_timer_for_the_end_fires_after_the_others_of_its_key() -> None:
-    """And no later than they do. It is no reason to wait longer for those that timers set."""
+    """It fires at the time of the last of them, and does not wait for timers that they set."""
     events = [("a", 0, "k", 100), ("a", 50, "l", 5)]
     run = ms.testing.run(at_the_end(), events, final=True)
     assert [(ts, key, value[0]) for ts, key, value in said(run)] == [

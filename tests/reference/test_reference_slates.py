@@ -23,7 +23,7 @@ def test_each_update_and_key_has_its_own_slate() -> None:
 
 
 def test_a_slate_is_kept_in_its_decoded_form() -> None:
-    """Between events a slate is what JSON keeps of it: a tuple comes back as a list."""
+    """Between events a slate has the form that JSON gives it: a tuple becomes a list."""
     app = an_app()
 
     @app.update("a")

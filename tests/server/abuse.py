@@ -1,4 +1,4 @@
-"""A server under attack: what is sent to it, and what must hold whatever that was.
+"""A server under attack: the attacks, and the properties that must hold during each.
 
 After every case it must still answer those who may ask, soon, and must never have taken more than
 `MOST_MEMORY`.

@@ -1,4 +1,4 @@
-"""A store of an application with check-ins, for tests of streams: what its server knows of it."""
+"""A store of an application with check-ins, as its server knows it, for tests of streams."""
 
 from __future__ import annotations
 

@@ -85,14 +85,14 @@ class JobStore(MadeStore):
         self.stored: dict[str, dict[str, Any]] = {}
 
     def tell(self, *messages: dict[str, Any]) -> int:
-        """Commit what the root has once it was told this, one message after the other."""
+        """Commits the root's table after these messages, one after the other."""
         for message in messages:
             self.run.tick(by="1ms").feed({"errors.panes": [{**message, "span": self.span}]})
         assert self.run.dead_letters == []
         return self._stored()
 
     def reduce(self, number: int) -> int:
-        """Commit what the root has once it was told to have so many reducers."""
+        """Commits the root's table after a change of the number of reducers."""
         self.run.tick(by="1ms").feed({"errors.panes": [{"tree": "", "reducers": number}]})
         assert self.run.dead_letters == []
         return self._stored()

@@ -97,8 +97,8 @@ def test_names_that_are_not_the_servers(door: Door, host: str):
 
 
 def test_two_names(door: Door):
-    """A request with two keys is refused, since either could be meant. So is a host in the request
-    line."""
+    """A request with two hosts is refused, even if one of them is right. So is a foreign host in
+    the request line."""
     assert door.statuses(door.head("GET /slates HTTP/1.1", "Host: evil.test")) == [400]
     assert door.statuses(door.head("GET http://evil.test/slates HTTP/1.1")) == [400]
     assert door.statuses(door.head(f"GET {door.url}/slates HTTP/1.1")) == [200]
@@ -168,7 +168,8 @@ def test_bodies_that_would_unfold(door: Door, coding: str):
 
 @pytest.mark.parametrize("kind", ["", "text/html", "multipart/form-data; boundary=x", "*/*"])
 def test_bodies_that_a_form_could_send(door: Door, kind: str):
-    """A form of another site sends text, or parts: what is not said to be events is refused."""
+    """A form of another site sends text, or parts. A body that is not declared as events is
+    refused."""
     line = "POST /streams/clicks HTTP/1.1"
     said = door.said(door.head(line, f"Content-Type: {kind}", "Content-Length: 1") + b"1")
     assert said.split()[1] == b"415"

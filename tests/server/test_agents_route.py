@@ -107,7 +107,7 @@ def test_definitions_and_packages(made: JobStore) -> None:
 
 
 def test_what_is_no_hello(made: JobStore) -> None:
-    """Another node's, one without a name, what is no JSON, and whoever has no token."""
+    """A hello for another node, without a name, with invalid JSON or without a token is refused."""
     with asked(made.path, token="t" * 20) as client:
         for path, body, words in (
             ("/agents/web1", b'{"member":{"node":"web2"}}', "must be of node 'web1'"),

@@ -105,7 +105,8 @@ def test_each_trouble_has_a_sentence(changed: dict[str, Any], text: str) -> None
 
 
 def test_letters_that_were_all_retried_or_removed_need_no_attention() -> None:
-    """They are still counted, and a warning that never goes away is not looked at."""
+    """The letters still count, but need no attention: operators ignore a warning that never goes
+    away."""
     assert texts(dead_letters=12, late=3, functions=[replace(UPDATE, dead_letters=12)]) == []
 
 

@@ -1,4 +1,4 @@
-"""A job with other windows than those that its store has slates of is refused at the start."""
+"""A job whose windows differ from those in its store is refused at the start."""
 
 from __future__ import annotations
 

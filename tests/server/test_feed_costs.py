@@ -64,7 +64,8 @@ def test_the_ratio_is_the_applications_until_it_is_measured() -> None:
 
 
 def test_the_overview_is_whole_from_the_start() -> None:
-    """Before the first read all is there and what is not known is None; later it is in seconds."""
+    """Before the first read all fields are there, and unknown ones are None. Later values are in
+    seconds."""
     served = Served()
     unknown = ReadLatency(None, None, None)
     assert served.costs.overview() == CostOverview(None, None, 1.0, 0, unknown)

@@ -80,7 +80,8 @@ def test_going_on_where_it_was_broken_off(client: httpx.Client):
 
 
 def test_who_comes_back_is_told_what_was_edited_and_deleted(made: FeedStore, client: httpx.Client):
-    """While nobody listened: edited items come again, and what is still there is named."""
+    """A returning client gets items that were edited in its absence, and the names of those that
+    still exist."""
     for number in range(4):
         post(client, f"{number}")
     made.batch()

@@ -148,7 +148,7 @@ def test_a_record_that_will_be_refused_is_left_out(made):
 
 
 def test_an_append_is_seen_by_the_next_look(made):
-    """By whoever looks after the writer has said that it is there, a hundred times."""
+    """Once the writer has returned, the next look sees the record, a hundred times."""
 
     async def use(log: FeedLog) -> None:
         writer = LogWriter(made.log)

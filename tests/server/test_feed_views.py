@@ -25,7 +25,7 @@ def view(consumer: str, count: int, flow: float = 0.0) -> dict[str, Any]:
 
 
 class Log:
-    """Takes what is told, unless it is full."""
+    """Accepts appends, unless it is full."""
 
     def __init__(self) -> None:
         self.told: Told = []
@@ -61,7 +61,7 @@ def test_views_of_a_consumer_become_one_record():
 
 
 def test_what_cannot_be_told_is_kept():
-    """And is told with what came since."""
+    """The counts are sent later, together with newer ones."""
     log = Log()
     views = Views(log.append)
     log.full = True
@@ -123,8 +123,8 @@ def test_they_are_told_again_and_again_until_the_end(monkeypatch):
 
 
 def test_a_first_page_is_a_view(tmp_path: Path):
-    """If a GET says so, which a browser does not do by itself. One that follows by a cursor is not;
-    what was counted is in the log when the server has stopped."""
+    """A GET counts as a view if it says so, which a browser does not do by itself. A page by a
+    cursor does not count. When the server has stopped, the counts are in the log."""
     made = FeedStore(tmp_path / "store")
     child = ServerChild.start(ServerOptions(made.path, port=0))
     try:

@@ -109,7 +109,8 @@ def test_pages_lead_to_one_another(made: FeedStore, client: httpx.Client):
 
 
 def test_times_rise_and_ids_are_made(made: FeedStore, client: httpx.Client):
-    """In the order of the log, whatever the clock does; what came is stored as it came."""
+    """Times rise in the order of the log, whatever the clock does. The rest of a record is stored
+    unchanged."""
     lines = [
         b'{"kind": "post", "producer": "bob", "value": 1e0}',
         b'{"kind":"follow","consumer":"ann","producer":"bob"}',
@@ -196,8 +197,7 @@ def test_a_whole_time_may_be_written_with_a_fraction(client: httpx.Client, made:
 
 
 def test_stamps_stay_above_over_restarts(made: FeedStore):
-    """A server that starts anew stamps above what one before it has written, the clock ahead or
-    not."""
+    """A restarted server stamps above its predecessor's stamps, even if the clock is behind."""
     with asked(made.path) as client:
         tell(client, said("bob"))
         ahead = json.loads(stored(made.log)[0])["at"] + 30_000_000

@@ -87,7 +87,7 @@ def test_much_that_is_set_aside_for_its_times_is_said(tmp_path: Path) -> None:
 
 
 def test_a_server_says_the_same(store: Path) -> None:
-    """With --url it is asked, and what it says is shown in the same way."""
+    """With --url the server is asked, and its answer is shown in the same way."""
     with served(store) as url:
         assert jobs("errors", "--url", url).stdout == jobs("errors", "--store", str(store)).stdout
         assert jobs("--url", url).stdout == jobs("--store", str(store)).stdout

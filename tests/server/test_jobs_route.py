@@ -109,7 +109,8 @@ def test_a_closed_window(made: JobStore) -> None:
 
 
 def test_every_record_is_accounted_for(made: JobStore) -> None:
-    """By node and in all, in the job, in /status and for Prometheus; what is amiss shows."""
+    """The accounts are by node and in total, in the job, in /status and for Prometheus. A residual
+    shows in all of them."""
     with asked(made.path) as client:
         found = job(client)
         fates = ("read", "on_time", "late", "shed", "dead", "residual")
@@ -238,7 +239,7 @@ def test_no_such_job(made: JobStore, tmp_path: Path) -> None:
 
 
 def test_panes_that_were_let_go_are_still_shown(tmp_path: Path) -> None:
-    """Once all windows of a pane are closed the root needs it no more; what came of it stays."""
+    """Once all windows of a pane are closed the root drops it, but its result is still shown."""
     made = JobStore(tmp_path / "store", range="5m")
     made.tell(*(begins(node, 0) for node in NODES))
     made.tell(*(told(node, pane) for pane in range(13) for node in NODES))
@@ -267,8 +268,8 @@ def test_a_gap_is_seen(made: JobStore) -> None:
 
 
 def test_a_window_that_was_only_reached_is_not_listed(tmp_path: Path) -> None:
-    """Agents that stop at the end of their logs have come to the next window: nobody knows whether
-    there will be anything in it. Once a pane of it has come it is there."""
+    """Agents that stop at the end of their logs have reached the next window, which may stay empty.
+    It is listed once a pane of it has come."""
     made = JobStore(tmp_path / "store", range="5m")
     for node in NODES:
         made.tell(begins(node, 0), *(data(node, pane, 2, 2 + 2 * pane) for pane in range(5)))

@@ -1,4 +1,4 @@
-"""What the status says of letters that were retried or removed: they need no attention any more."""
+"""Letters that were retried or removed in the status: they need no attention any more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from millstream.log.stream_logs import FolderLogs
 
 
 def attention(client: httpx.Client) -> list[str]:
-    """What the status says of letters and late events."""
+    """Returns the status's conditions about letters and late events."""
     items = client.get("/status").json()["attention"]
     return [item["text"] for item in items if item["kind"] in ("dead letters", "late")]
 
@@ -53,7 +53,7 @@ def test_what_was_retried_needs_no_attention(tmp_path: Path) -> None:
 
 
 def test_what_was_removed_needs_no_attention(tmp_path: Path) -> None:
-    """Those after it do, whatever was retried before."""
+    """Later letters do, whatever was retried before."""
     store = Payments(tmp_path / "store")
     logs = FolderLogs(store.path / "logs")
     store.fail("card 1", "card 2", error="ValueError: no amount")

@@ -50,7 +50,8 @@ def news(client: httpx.Client, *nodes: str, **asked: Any) -> dict[str, Any]:
 
 
 def test_all_that_is_known_and_then_what_is_new(made: JobStore) -> None:
-    """Without a number all is told; with the last one, what came since, of one's own nodes."""
+    """Without a number the answer has all news; with the last number, newer news of the asker's
+    nodes."""
     with asked(made.path) as client:
         first = news(client, "web1")
         assert (first["whole"], first["next"], first["opened"]) == (True, 2, [7])
@@ -80,7 +81,8 @@ def test_a_question_waits_for_news(made: JobStore) -> None:
 
 
 def test_a_server_that_was_restarted_goes_on(made: JobStore) -> None:
-    """Numbers are those of the log's records: who asks on is told what came meanwhile."""
+    """Numbers are those of the log's records, so a client that continues gets the news since
+    then."""
     with asked(made.path) as client:
         first = news(client, "web1")
     tell(made, accepted(3, 4, "web1"))

@@ -123,7 +123,8 @@ def test_counts_move(page: Page, shop: Shop) -> None:
 
 
 def test_search_and_pages(page: Page) -> None:
-    """Typing finds keys by how they begin; pages go on and back; nothing found is said."""
+    """Typing finds keys by their beginning. Pages can be turned in both directions. An empty result
+    is stated."""
     expect(page.locator("#slates-found")).to_have_text("1 to 50")
     page.get_by_role("button", name="Next").click()
     expect(page.locator("#slates-found")).to_have_text("51 to 100")
@@ -170,8 +171,8 @@ def test_keys_of_any_characters(page: Page, key: str) -> None:
 
 
 def test_a_slate_is_live(page: Page, shop: Shop) -> None:
-    """The chosen slate changes as batches are committed, what changed is marked, and it says so
-    when the slate is gone."""
+    """The chosen slate changes when batches are committed, with the changes marked. The page says
+    so when the slate is gone."""
     shop.count({"live": {"count": 1, "name": "the same"}})
     slate = choose(page, "live")
     expect(slate.locator("pre")).to_contain_text('"count": 1,')
@@ -320,7 +321,8 @@ def test_a_hidden_tab_asks_for_nothing(page: Page) -> None:
 
 
 def test_a_server_that_goes_and_comes_back(chromium: Browser, tmp_path: Path) -> None:
-    """Without a server a banner says so and the figures stay; when it is back all goes on."""
+    """Without a server a banner says so and the figures stay. When it is back everything
+    continues."""
     shop = stocked(tmp_path / "shop")
     server = ServerChild.start(ServerOptions(shop.path, port=0))
     gone = "ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|ERR_EMPTY"
@@ -358,7 +360,8 @@ def test_behind_a_token(chromium: Browser, tmp_path: Path) -> None:
 
 
 def test_a_store_without_a_description(chromium: Browser, tmp_path: Path) -> None:
-    """A store that does not say what its application is shows its slates, and what is missing."""
+    """If a store has no description of its application, its slates are shown, and the page says
+    what is missing."""
     made = MadeStore(tmp_path / "bare", {"count": "dict"}, app="bare")
     made.commit({"count": {"a": {"count": 1}}})
     with (

@@ -229,7 +229,7 @@ def test_a_consumer_by_name_and_by_address(page: Page, url: str) -> None:
 
 
 def test_what_went_while_nobody_looked(page: Page, url: str) -> None:
-    """A tab that was hidden reads the feed anew: what was deleted meanwhile is gone, what came is
+    """A tab that was hidden reads the feed again: deleted items are gone, and new ones are
     there."""
     [gone] = post(url, says("library", "Closed today."))
     expect(item(page, "Closed today.")).to_have_count(1)
@@ -333,7 +333,7 @@ def test_coherency_is_asked_for(page: Page) -> None:
 
 
 def test_what_is_left_out_is_said(page: Page) -> None:
-    """An answer that is not the whole feed says so above the items, one that is refused in their
+    """An incomplete answer is marked above the items. A refused one has a message in their
     place."""
 
     def partly(route: Route) -> None:

@@ -1,4 +1,4 @@
-"""The files of the page: what they are sent as, and what they must not hold."""
+"""The files of the page: their types, and the contents that are not allowed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def test_each_file_has_its_type(client: httpx.Client) -> None:
-    """The page is at /, its parts under /page, each sent as what it is and under the policy."""
+    """The page is at /, and its parts are under /page. Each has its type and the policy."""
     types = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
     assert set(read_files()) == set(TEXTS), "every file of the folder is known"
     front = client.get("/")
@@ -49,7 +49,7 @@ def test_other_names_are_refused(client: httpx.Client, name: str) -> None:
 
 
 def test_nothing_comes_from_outside() -> None:
-    """No file names another host, and what the page and its scripts name is there."""
+    """No file names another host, and every file that the page and its scripts name exists."""
     for name, text in TEXTS.items():
         hosts = set(re.findall(r"(?:https?:)?//[\w.-]+\.\w+", text)) - {"http://www.w3.org"}
         assert not hosts, f"{name} names {hosts}"

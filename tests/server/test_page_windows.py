@@ -56,8 +56,8 @@ def cell(page: Page, words: str) -> Locator:
 
 
 def test_every_pane_is_a_cell(page: Page) -> None:
-    """A row a node, a column a pane; a cell says in words what came of it, and is the darker the
-    more records it has."""
+    """There is a row for each node and a column for each pane. A cell describes the pane's result
+    in words, and is darker the more records it has."""
     grid = page.get_by_role("grid", name="Panes by node")
     expect(grid.get_by_role("rowheader")).to_have_text(["web1", "web2", "web3"])
     panes = grid.get_by_role("columnheader").count() - 1
@@ -197,8 +197,8 @@ def test_nothing_is_cut_off(chromium: Browser, tmp_path: Path, width: int) -> No
 
 
 def test_a_gap_is_seen_and_read_out(chromium: Browser, made: JobStore) -> None:
-    """A pane of whose log some is gone has a frame of its own, and says so; of what the window
-    lacks nobody knows how much it is."""
+    """A pane with a gap in its log has its own frame, and says so. The amount that the window lacks
+    is unknown."""
     made.tell(data("web2", 12, records=3, total=3, gap=80), told("web2", 13, total=3, gap=-1))
     with served(made.path) as url, opened(chromium, url) as page:
         expect(page.locator("#jobs-map [data-gap]")).to_have_count(2)
@@ -212,7 +212,7 @@ def test_a_gap_is_seen_and_read_out(chromium: Browser, made: JobStore) -> None:
 
 
 def test_much_that_is_late_is_said(chromium: Browser, tmp_path: Path) -> None:
-    """With what is likely; else there is no such line."""
+    """The line names the likely cause. Without many late records there is no such line."""
     made = JobStore(tmp_path / "store")
     made.tell(begins("web1", 300))
     with served(made.path) as url, opened(chromium, url) as page:

@@ -59,7 +59,7 @@ def test_slates_are_served_while_the_application_runs(tmp_path: Path) -> None:
 
 
 def test_several_servers_on_one_host(tmp_path: Path) -> None:
-    """Each has a mirror of its own, and one that is started again uses what the last one left."""
+    """Each has its own mirror, and a restarted server uses the mirror that the last one left."""
     add(tmp_path, "a", "Walmart")
     with RunningShop(tmp_path):
         with serving(tmp_path, wait=True) as first, serving(tmp_path, wait=True) as second:
@@ -90,7 +90,8 @@ def test_a_server_of_some_shards(tmp_path: Path) -> None:
 
 
 def test_the_place_is_away(tmp_path: Path) -> None:
-    """Reads go on, and the status says what is wrong and since when; then the server goes on."""
+    """Reads continue, and the status says what is wrong and since when. Later the server
+    continues."""
     add(tmp_path, "a", "Walmart")
     run_once(tmp_path)
     commits = tmp_path / "place" / "commits"
@@ -111,7 +112,7 @@ def test_the_place_is_away(tmp_path: Path) -> None:
 
 
 def test_a_follower_that_dies_is_started_again(tmp_path: Path) -> None:
-    """The server goes on with what it has meanwhile."""
+    """The server meanwhile continues with the batches that it has."""
     add(tmp_path, "a", "Walmart")
     with RunningShop(tmp_path), serving(tmp_path, wait=True) as url:
         until(lambda: count(url, "Walmart") == 1)

@@ -250,7 +250,8 @@ def test_the_access_log(tmp_path):
 
 
 def test_a_proxy_that_is_trusted(tmp_path):
-    """Its clients have limits of their own; whoever only says that it is a proxy has not."""
+    """The clients behind a trusted proxy have separate limits. A client that only claims to be a
+    proxy does not."""
     log = tmp_path / "access.log"
     more = {"access_log": str(log), "trusted_proxies": ("127.0.0.1",)}
     with opened(tmp_path / "store", guarded=True, **more) as door:

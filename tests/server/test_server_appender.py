@@ -89,7 +89,7 @@ def test_groups_are_bounded(tmp_path: Path) -> None:
 
 
 def test_the_same_tag_counts_once(tmp_path: Path) -> None:
-    """Repeats, at once or later, give what the first gave; another content is refused."""
+    """Repeats, at once or later, get the first answer. Other content is refused."""
 
     async def act(appender: Appender) -> None:
         same = entry(b"1", b"2", tag="a", digest=7)

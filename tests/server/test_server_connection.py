@@ -93,7 +93,7 @@ def test_many_large_bodies_at_once(url):
 
 
 def test_a_body_that_is_asked_for(url):
-    """A client that waits to be told to go on is told."""
+    """A client that waits for `100 Continue` gets it."""
     with connected(url) as connection:
         connection.sendall(post(url, "Content-Length: 4", "Expect: 100-continue"))
         assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -65,7 +65,8 @@ def test_pieces_one_after_the_other() -> None:
 
 
 def test_a_quiet_stream_beats() -> None:
-    """While there is nothing to send, a comment is sent now and then; then what comes."""
+    """While there is nothing to send, a comment is sent from time to time. Events follow when they
+    come."""
 
     async def act() -> None:
         feed = Pieces()

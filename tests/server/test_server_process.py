@@ -62,7 +62,7 @@ def test_it_stops_when_it_is_told(store):
 
 
 def test_a_dump_is_not_ended_by_a_stop(store):
-    """A client that goes on taking a dump when the server stops sees that it is not whole."""
+    """If the server stops during a dump, the client sees that the dump is incomplete."""
     child = ServerChild.start(ServerOptions(store, port=0))
     with connected(child.url) as dumping:
         dumping.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 18)
@@ -232,7 +232,7 @@ def test_the_users_directory_is_not_imported(store, tmp_path, monkeypatch):
 
 
 def test_other_loopback_addresses(store):
-    """Names and IPv6, where there is one: the address that is said is one that works."""
+    """Names and IPv6 addresses work, where they exist. The printed address works."""
     for host in ("localhost", "[::1]") if _has_ipv6() else ("localhost",):
         with served(store, host=host) as url:
             assert url.startswith(f"http://{host}:")

@@ -1,4 +1,4 @@
-"""Bodies become records: what is accepted, what is refused, and why."""
+"""Bodies become records: accepted and refused bodies, with the reasons."""
 
 from __future__ import annotations
 

@@ -360,7 +360,8 @@ def test_the_graph_is_the_description(made: MadeStore, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b'0985e990 {"app":3}\n', None])
 def test_a_description_that_cannot_be_read(tmp_path: Path, content: bytes | None) -> None:
-    """Damaged, of another version, or not readable: that is said, and slates are served still."""
+    """If it is damaged, of another version, or not readable, the server says so, and still serves
+    slates."""
     made = checkins_store(tmp_path / "store")
     file = made.path / "app.json"
     file.unlink()

@@ -128,7 +128,7 @@ def test_what_cannot_be_tailed(client: httpx.Client, path: str, status: int, sai
 
 
 def test_records_that_are_gone(tmp_path: Path) -> None:
-    """When retention has removed what was asked for, a gap says so, and the rest follows."""
+    """If retention has removed requested records, a gap is reported, and the rest follows."""
     made = checkins_store(tmp_path / "store")
     writer = LogWriter(
         made.home.log_of("counts"), segment_bytes=200, retention=Retention(None, 400)
@@ -168,7 +168,7 @@ def test_records_that_are_gone(tmp_path: Path) -> None:
 
 
 def test_a_log_that_was_made_anew(tmp_path: Path) -> None:
-    """A tail of a log that is replaced ends; who comes back is told of a gap and goes on."""
+    """The tail of a replaced log ends. A client that returns is told of a gap, and continues."""
     made = checkins_store(tmp_path / "store")
     log = made.home.log_of("counts")
     write(log, 0, 10)

@@ -51,7 +51,7 @@ def test_the_current_value_then_each_new_one(client: httpx.Client, made: MadeSto
 
 
 def test_a_slate_that_comes_and_goes(client: httpx.Client, made: MadeStore) -> None:
-    """Where there is none, that is said, and likewise when one is deleted."""
+    """A missing slate is reported, and so is one that is deleted."""
     with listening(client, "/slates/count/new/watch") as heard:
         event = heard.next()
         assert (event.name, event.data) == ("gone", {"key": "new", "batch": made.progress.batch})
@@ -203,7 +203,8 @@ def test_a_slow_client_skips_values_and_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_an_update_that_is_no_more_holds_up_no_other(tmp_path: Path) -> None:
-    """When the store is another one, its slates are sent; of what it has not, that it is gone."""
+    """When the store is replaced, its slates are sent, and those that it lacks are reported as
+    gone."""
     slates = {"count": {"a": {"n": 1}}, "other": {"a": {"n": 1}}}
     made = MadeStore(tmp_path / "store", {"count": "dict", "other": "dict"})
     made.commit(slates)

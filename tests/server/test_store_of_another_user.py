@@ -104,7 +104,7 @@ def test_commands_that_only_read_work(made, command, answer):
 
 
 def test_not_beside_its_application(made):
-    """LMDB's readers must write a lock for that: it is said what to do."""
+    """LMDB's readers must write a lock for that. The error says what to do."""
     hold(made.path)
     assert "its application runs" in read(made)
     verified = run_without_rights(made, "verify")

@@ -83,7 +83,7 @@ def test_what_is_posted_is_in_the_topic(
 def test_a_request_under_a_key_counts_once(
     server: LiveServer, kafka: KafkaBrokers, topic: str
 ) -> None:
-    """A repeat is told so, by the same server and by the next one; another body is refused."""
+    """A repeat is recognised by the same server and by the next one. Another body is refused."""
     server.start()
     assert post(server, key="one").json()["repeated"] is False
     assert post(server, key="one").json()["repeated"] is True

@@ -82,8 +82,8 @@ def test_what_was_not_committed_is_not_there(kafka: KafkaBrokers) -> None:
 
 
 def test_a_zombie_is_fenced_and_does_no_harm(kafka: KafkaBrokers) -> None:
-    """Once another has published for the store, what the old producer had open is refused; and if
-    it tries again it finds that the batch is there. The other one goes on."""
+    """Once another producer has published for the store, the open transaction of the old one is
+    refused. When the old one retries, it finds the batch there. The other one continues."""
     topic = kafka.new_topic()
     old, new = producer(kafka, topic), producer(kafka, topic)
 

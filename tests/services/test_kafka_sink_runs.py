@@ -76,7 +76,7 @@ def test_each_event_is_there_once(kafka: KafkaBrokers, tmp_path: Path, shared: b
 def test_brokers_that_are_away_are_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run says what it waits for, goes on when they are back, and nothing is there twice."""
+    """The run says what it waits for, continues when they are back, and nothing is doubled."""
     monkeypatch.setattr(batch_producer, "SECONDS", 5.0)
     (tmp_path / "in").mkdir()
     said: list[str] = []

@@ -59,7 +59,7 @@ def words(*texts: str) -> list[dict[str, str]]:
 
 
 def test_each_record_counts_once(kafka: KafkaBrokers, tmp_path: Path) -> None:
-    """A run takes what is in all partitions; the next one goes on behind it; small batches too."""
+    """A run reads all partitions, and the next one continues behind it, also with small batches."""
     topic = kafka.new_topic(partitions=3)
     sender = Sender(kafka)
     for partition in range(3):
@@ -172,8 +172,8 @@ def removed_before(kafka: KafkaBrokers, topic: str, offset: int) -> None:
 
 
 def test_removed_records(kafka: KafkaBrokers, tmp_path: Path) -> None:
-    """Records that retention removed before they were read: an error that says what to do, or the
-    run goes on and counts them."""
+    """If retention removed records before they were read, the run fails with advice, or continues
+    and counts them."""
     topic = kafka.new_topic()
     sender = Sender(kafka)
     sender.send(topic, words("a", "a"))
@@ -306,7 +306,7 @@ def test_a_retried_record_keeps_its_time(kafka: KafkaBrokers, tmp_path: Path) ->
 def test_a_long_run_sees_records_as_they_come(
     kafka: KafkaBrokers, tmp_path: Path, lane: str
 ) -> None:
-    """A run that goes on takes in what is sent meanwhile, and commits how far it is to a group."""
+    """A continuous run reads new records, and commits its position to a group."""
     topic = kafka.new_topic(partitions=2)
     stop = threading.Event()
     source = address(kafka, topic, group=f"seen-{topic}")
@@ -344,7 +344,7 @@ def until(condition: Any, seconds: float = 60.0) -> None:
 
 
 def test_brokers_that_are_away(tmp_path: Path) -> None:
-    """A run waits for brokers that do not answer, says so once, and goes on when they do."""
+    """A run waits for brokers that do not answer, says so once, and continues when they do."""
     said: list[str] = []
     stop = threading.Event()
     with kafka_brokers(tmp_path / "brokers") as brokers:

@@ -1,4 +1,5 @@
-"""The address of a topic as a sink: what it may say, and what is refused before anything runs."""
+"""The address of a topic as a sink: its options, and the values that are refused before anything
+runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sink that is a log: each batch once, whatever crashes and whoever else writes there."""
+"""The log sink: each batch once, through any crashes and with other writers."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_values_are_canonical_json(tmp_path: Path) -> None:
 
 
 def test_null_deletes(tmp_path: Path) -> None:
-    """A null value deletes what is older, and leaves what is newer."""
+    """A null value deletes older rows, and leaves newer ones."""
     path = tmp_path / "t.db"
     publish(path, 0, row("a", 1, 1), row("b", 9, 1), row("c", 1, 1), row("c", 2, None))
     assert table(path) == {"a": (1, 1), "b": (9, 1)}

@@ -122,7 +122,7 @@ def test_fields_are_columns(database: Database) -> None:
 
 
 def test_a_field_more_is_a_column_more(database: Database) -> None:
-    """An application that has got another field goes on with its table."""
+    """An application with a new field continues with its table."""
 
     @dataclass
     class More(Visits):

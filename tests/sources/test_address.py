@@ -1,4 +1,4 @@
-"""Addresses: what is understood, and what the error says of the rest."""
+"""Addresses: the accepted forms, and the errors for others."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def test_addresses(text: str, address: Address) -> None:
     ],
 )
 def test_what_is_wrong_with_an_address(text: str, message: str) -> None:
-    """The error says where, what must be, what came, and the nearest right word."""
+    """The error says where, what is expected, what was given, and the nearest valid word."""
     with pytest.raises(InputError, match=message):
         parse_address(text, "--source")

@@ -182,7 +182,8 @@ def test_a_reader_sees_what_the_writer_appended(tmp_path: Path) -> None:
 
 
 def test_a_file_that_changes_after_it_was_taken_warns_once(tmp_path: Path) -> None:
-    """The warning says what is not read and how to do it right; what was taken stays the same."""
+    """The warning says which part is not read and how to add data. The recorded part stays the
+    same."""
     put(tmp_path / "data", "a", "1\n")
     log = opened(tmp_path)
     assert log.refresh(str(tmp_path / "data")).warnings == []
@@ -212,7 +213,7 @@ def test_a_full_disk_takes_nothing(tmp_path: Path) -> None:
 
 
 def test_there_is_one_writer(tmp_path: Path) -> None:
-    """A writer that another one has overtaken does not write over what that one appended."""
+    """A writer that another one has overtaken does not overwrite the other's records."""
     first, second = opened(tmp_path), opened(tmp_path)
     put(tmp_path / "data", "a", "1\n")
     second.refresh(str(tmp_path / "data"))

@@ -99,7 +99,7 @@ def test_json_lines_stay_json_lines(tmp_path: Path, text: str, records: list[Any
     ],
 )
 def test_an_array_that_is_not_whole(tmp_path: Path, text: str, says: str) -> None:
-    """Nothing of it is read, and one error for the file says what to do."""
+    """None of it is read, and a single error for the file says what to do."""
     path = tmp_path / "a.json"
     path.write_text(text)
     good, bad = read(path)

@@ -1,4 +1,4 @@
-"""JSON lines: what is read, what is bad, and that any cut gives every line once."""
+"""JSON lines: valid and bad lines, and that any split gives every line once."""
 
 from __future__ import annotations
 
@@ -202,7 +202,8 @@ def test_a_vanished_file_stops_the_run(tmp_path: Path) -> None:
 
 
 def test_a_shrunk_file_stops_the_run_and_an_empty_one_gives_up(tmp_path: Path) -> None:
-    """A file shorter than what was taken raises; an emptied one is bad, and the run goes on."""
+    """A file that is shorter than its recorded size raises. An emptied one is bad, and the run
+    continues."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"1\n2\n")
     os.truncate(path, 2)

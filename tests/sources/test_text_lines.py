@@ -126,7 +126,7 @@ def test_encodings(tmp_path: Path, encoding: str, packed: bool) -> None:
 
 
 def test_bytes_that_are_not_of_the_encoding(tmp_path: Path) -> None:
-    """A bad line, not a crash, that says what to do; of UTF-16 there is one error for the file."""
+    """They make a bad line with advice, not a crash. For UTF-16 there is one error for the file."""
     path = tmp_path / "a.log"
     path.write_bytes(b"caf\xe9\nfine\n")
     chunks = read(path)

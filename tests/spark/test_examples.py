@@ -141,8 +141,8 @@ def test_in_order_of_arrival(
 
 
 def test_a_cycle_in_order_of_arrival(spark: Any, fresh: Fresh, tmp_path: Path) -> None:
-    """In order of arrival an endorsement takes effect a batch later, so what it is worth depends on
-    the batches and is not the reference's. But none is lost or doubled, every user has the
+    """In order of arrival an endorsement takes effect a batch later, so its worth depends on the
+    batches and differs from the reference's. But none is lost or doubled, every user has the
     reference's number of them and last time, and the lanes agree to the last byte."""
     one, two = (
         ran(spark, fresh("reputation", "arrival"), tmp_path / lane, batches=3, lane=lane)

@@ -105,8 +105,8 @@ def reference(app: ms.App, records: list[dict[str, Any]], update: str = "hear") 
 
 
 def test_files_poured_are_as_the_reference_has_them(session: SparkSession, tmp_path: Path) -> None:
-    """Every row is an event once, at its microsecond, whatever the session's time zone; restarted
-    from its checkpoint by a new object, the query goes on; without its checkpoint it is new."""
+    """Every row is an event once, at its microsecond, in any time zone of the session. A new object
+    restarts the query from its checkpoint. Without its checkpoint it is a new query."""
     app, store = clicks(), tmp_path / "store"
     put(tmp_path / "in", "1.json", rows(0, 20))
     put(tmp_path / "in", "2.json", rows(20, 30))
@@ -161,7 +161,7 @@ def test_a_batch_that_spark_did_not_commit_is_repeated(
 
 
 def test_a_rate_source_is_poured(session: SparkSession, tmp_path: Path) -> None:
-    """A query that goes on pours batch after batch; what it counted is what was committed."""
+    """A continuous query pours batch after batch. Its counts are the committed ones."""
     app, store = ms.App("ticks"), tmp_path / "store"
     app.source("ticks", ts="timestamp")
     app.aggregate("ticks", algebra=ms.algebra.count(), name="ticks_seen")
@@ -255,8 +255,8 @@ def test_two_queries_pour_into_one_application(session: SparkSession, tmp_path: 
 
 
 def test_an_application_that_fails_ends_the_query(session: SparkSession, tmp_path: Path) -> None:
-    """The query's error says which function failed, with what key; mended and started again, it
-    goes on with nothing lost or doubled."""
+    """The query's error names the function and the key. After the repair a restart loses and
+    doubles nothing."""
     store = tmp_path / "store"
     put(tmp_path / "in", "1.json", rows(0, 3))
     put(tmp_path / "in", "2.json", [{**rows(3, 4)[0], "page": "/poison"}])

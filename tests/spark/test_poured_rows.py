@@ -181,7 +181,7 @@ def test_rows_that_cannot_be_events_are_dead_letters(session: SparkSession, tmp_
 def test_a_wrong_column_is_said(
     session: SparkSession, tmp_path: Path, given: dict[str, Any], message: str
 ) -> None:
-    """The first micro-batch says what the column must be, and what it is."""
+    """The error of the first micro-batch has the expected and the actual type of the column."""
     text = "select 'ann' as user, 'x' as page, 1.5d as spent, true as yes"
     frame = session.sql(text if given else f"{text}, 'y' as page")
     with (

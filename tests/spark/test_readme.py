@@ -28,7 +28,7 @@ COMMANDS, OUTPUT = "commands", "output"
 RUN, SEND, READ, CLIENT = "run", "send", "read", "client"
 NO_FILES = (COMMANDS, OUTPUT, RUN, SEND, READ, CLIENT)
 URL = "http://127.0.0.1:8470"
-"""Where the README's server is; the test's is wherever there is room."""
+"""The address of the README's server. The test's server has another one."""
 PATIENCE = 200.0
 
 
@@ -109,7 +109,7 @@ def shown(text: str) -> list[str]:
 
 
 def stable(answer: str) -> dict[str, Any]:
-    """A slate as it was answered, without what depends on when it was asked for."""
+    """Returns an answered slate without the parts that depend on the time of the request."""
     found: dict[str, Any] = json.loads(answer)
     return {name: value for name, value in found.items() if name not in ("batch", "age")}
 

@@ -1,4 +1,4 @@
-"""Limited room: what an update keeps, and what the run says of it."""
+"""Limited room: the slates that an update keeps, and the run's messages about it."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_rows_that_were_lost(store: LmdbStore, tmp_path: Path) -> None:
 
 
 def test_a_check_of_all_shards_names_the_damaged_one(tmp_path: Path) -> None:
-    """A driver's check stops at a damaged shard, one that is cut short and one that is missing."""
+    """A driver's check stops at a shard that is damaged, cut short or missing."""
     home = Home.make(tmp_path / "s", "app", 3, {"f": "dict"})
     opened = home.store()
     for number in range(3):

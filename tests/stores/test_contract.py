@@ -154,7 +154,7 @@ def test_a_commit_without_changes_is_seen(shard: Shard) -> None:
 
 
 def test_a_commit_without_changes_forgets_nothing(shard: Shard) -> None:
-    """Empty batches, and those that delete what is not there, leave old batches readable."""
+    """Empty batches, and deletes of missing rows, leave old batches readable."""
     put(shard, 0, a="0")
     put(shard, 1, a="1")
     for batch in range(2, 9):
@@ -245,7 +245,7 @@ def test_two_batches_ahead_is_an_error(shard: Shard) -> None:
 
 
 def test_a_shard_tells_its_last_batch_and_driver(shard: Shard) -> None:
-    """A start learns from them what it can go on from; to ask changes nothing."""
+    """A start derives from them where it can continue. Asking changes nothing."""
     shard.roll_back(1, -1)
     put(shard, 0, 7, a="0")
     put(shard, 1, 8, a="1")
@@ -281,7 +281,7 @@ def test_readers_name_a_committed_batch(shard: Shard) -> None:
 
 
 def test_a_view_is_one_moment(shard: Shard) -> None:
-    """An open view goes on showing what it showed, however many batches commit meanwhile."""
+    """An open view shows the same rows, however many batches commit meanwhile."""
     put(shard, 0, a="0", b="0")
     with shard.at(0) as view:
         rows = view.scan(b"")

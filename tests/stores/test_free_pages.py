@@ -1,4 +1,4 @@
-"""A shard's list of free pages: right after whatever was written, and damage in it is found."""
+"""A shard's list of free pages is right after any writes, and damage in it is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store of two layers: what a flush moves, and what is left when it is cut off anywhere."""
+"""The store of two layers: the effect of a flush, and of its interruption at any point."""
 
 from __future__ import annotations
 

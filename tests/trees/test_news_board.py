@@ -1,4 +1,4 @@
-"""The news of a job: whoever asks, and however, learns what is so."""
+"""The news of a job: every asker learns the truth, in whatever way it asks."""
 
 from __future__ import annotations
 

@@ -62,10 +62,10 @@ def check_root(world: World) -> None:
 @settings(max_examples=examples(300), deadline=None)
 @given(STEPS)
 def test_always_a_forest(steps: list[tuple[Any, ...]]) -> None:
-    """After each step, what the root has given and what the agents believe are both without a
-    cycle, with no more children than an agent takes. Once nothing is lost any more, all agents have
-    the seats that the root gave them, and each reaches the root in few steps over agents that
-    live."""
+    """After each step, the seats that the root has given and those that the agents believe in have
+    no cycle, and no agent has more children than it accepts. Once no message is lost any more, all
+    agents have the seats that the root gave them, and each reaches the root in few steps over
+    living agents."""
     world = World()
     for step in steps:
         play(world, step)

@@ -37,7 +37,7 @@ def looked(driver: ModelDriver) -> Findings:
 
 
 def test_all_is_well(driver: ModelDriver) -> None:
-    """Nothing is found in a store as it was written, and what was looked at is counted."""
+    """There are no findings in an undamaged store, and the checked objects are counted."""
     findings = looked(driver)
     assert findings.faults == []
     assert findings.looked["commits"] == 11

@@ -1,4 +1,5 @@
-"""Vacuum: expired slates and tombstones go, the rest is as it was, whatever happens meanwhile."""
+"""Vacuum removes expired slates and tombstones, and leaves the rest unchanged, whatever happens
+meanwhile."""
 
 from __future__ import annotations
 

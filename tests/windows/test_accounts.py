@@ -91,8 +91,8 @@ def test_the_residual_is_0_for_every_node_and_window(given: tuple[Job, list[Sent
 @given(happenings())
 @settings(max_examples=examples(50), deadline=None)
 def test_a_closed_window_says_what_its_entry_says(given: tuple[Job, list[Sent]]) -> None:
-    """The accounts by node that it is closed with add up to what was counted while it was open, and
-    leave no residual for any node, corrected ones neither."""
+    """The accounts by node of a closed window add up to the counts while it was open, and leave no
+    residual for any node, also after corrections."""
     job, messages = given
     run = ms.testing.run(an_app(job))
     for event in events(messages):

@@ -82,7 +82,7 @@ def test_a_wrong_message_is_refused_and_leaves_nothing(change: Change, said: str
     ],
 )
 def test_a_value_that_the_job_cannot_merge_is_refused(options: dict[str, Any], value: Any) -> None:
-    """As far as the job says what its values are: an agent of another version is found out."""
+    """An agent of another version is detected as far as the job declares its values."""
     job = a_job(**options)
     bad = {**told(job, "a", {0: "x"})[0], "partials": {"x": value}}
     run = ms.testing.run(an_app(job), events([bad]))
@@ -92,7 +92,7 @@ def test_a_value_that_the_job_cannot_merge_is_refused(options: dict[str, Any], v
 
 
 def picky(key: str, values: Sequence[Any]) -> Any:
-    """A reduce that fails on one key, and gives what is no JSON for another."""
+    """A reduce that fails on one key, and returns invalid JSON for another."""
     if key == "y":
         raise ZeroDivisionError("nothing to divide by")
     return object() if key == "z" else sum(values)

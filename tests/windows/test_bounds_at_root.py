@@ -52,7 +52,7 @@ def test_a_complete_window_has_all_that_came_in_time() -> None:
 
 
 def test_a_drawn_half_has_bounds_about_the_truth() -> None:
-    """The answer is of what came; the bound says what all of it would be."""
+    """The answer covers the panes that came, and the bounds cover all."""
     job = counting(fidelity=Area(0.5, drawn=True), seed=3)
     run = ms.testing.run(
         an_app(job), events(begun(job, *NODES) + by_rank(job)[: PANES * len(NODES) // 2])

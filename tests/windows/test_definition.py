@@ -1,4 +1,4 @@
-"""A job as data: what agents are told is the job, and its version is its content."""
+"""A job as data: agents get the whole job, and its version is that of its content."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_a_number_that_json_cannot_carry_stays_at_home() -> None:
 
 
 def test_the_version_is_of_the_content_and_not_of_the_nodes() -> None:
-    """Another span is another version; another node is none, for those that run."""
+    """Another span changes the version. Another node does not, for those that run."""
 
     def version(job: Job, nodes: tuple[str, ...] = ("web1",)) -> str:
         definition = definition_of(PlacedJob(job, "errors", nodes, Logs()))
@@ -238,7 +238,7 @@ def test_the_description_has_what_agents_are_told() -> None:
 
 
 def test_a_definition_of_a_newer_version_is_refused() -> None:
-    """An agent does not run what it does not know all of; the error says what to do."""
+    """An agent refuses a definition that it does not fully know. The error says what to do."""
     for data in (
         b'{"version": "x", "definition": {"name": "a", "nodes": [], "map": {"key": "k"}, '
         b'"range": "1m", "speed": 9}}',

@@ -1,4 +1,4 @@
-"""Stores of earlier versions: a job goes on with what is in them, and counts nothing twice."""
+"""Stores of earlier versions: a job continues with their contents, and counts nothing twice."""
 
 from __future__ import annotations
 
@@ -143,8 +143,8 @@ def test_a_window_that_was_open_gets_its_last_panes() -> None:
 
 
 def test_panes_that_were_taken_before_are_not_taken_again() -> None:
-    """Agents send what they were not told of once more: what is on the board, or was let go a short
-    while ago, is known, though it is not in the new ledger."""
+    """Agents repeat panes of whose acceptance they were not told. Panes on the board, or dropped a
+    short while ago, are known although they are not in the new ledger."""
     engine = going_on()
     engine.batch(events([*A[1:], *B[1:]]))
     assert {one.key: one.value["value"] for one in engine.streams["counts"]} == {"y": 2, "q": 3}

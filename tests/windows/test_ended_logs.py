@@ -54,7 +54,7 @@ def view(run: ms.testing.Run, app: ms.App) -> dict[str, Any]:
 
 
 def test_the_last_window_is_closed_and_none_follows() -> None:
-    """The end is in the middle of a window: what is after it is empty. No window stays open, and
+    """If the end is in the middle of a window, the rest of it is empty. No window stays open, and
     none is shown."""
     app = an_app(JOB, nodes="a")
     run = ms.testing.run(app, events(told(JOB, "a", dict.fromkeys(range(3), "x"), over=True)))
@@ -69,8 +69,8 @@ def test_the_last_window_is_closed_and_none_follows() -> None:
 
 
 def test_a_window_that_was_only_opened_disappears() -> None:
-    """The message of the last pane has opened it; then it is said that there is no more. Its timer
-    finds nothing, and no answer comes."""
+    """The message of the last pane has opened it, and then the end is reported. Its timer finds
+    nothing, and there is no answer."""
     job = a_job(latency="5s")
     app = an_app(job, nodes="a")
     sent = told(job, "a", dict.fromkeys(range(4), "x"), over=True)
@@ -210,8 +210,8 @@ def test_reducers_that_come_later_know_of_it() -> None:
 
 @st.composite
 def endings(draw: st.DrawFn) -> tuple[dict[str, list[str]], list[Sent]]:
-    """Logs of different lengths, and what is told of them, in any order and repeated, ends too;
-    some of it merged by a parent."""
+    """Generates logs of different lengths and their messages, in any order and repeated, with their
+    ends. Some are merged by a parent."""
     logs = {node: draw(st.lists(st.text("xy", max_size=2), max_size=7)) for node in NODES}
     sent: list[Sent] = []
     for node, texts in logs.items():

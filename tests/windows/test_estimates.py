@@ -136,7 +136,7 @@ def test_bins_of_different_widths_come_together() -> None:
 
 
 def test_a_value_that_is_not_of_its_kind() -> None:
-    """The error says what must be and what came."""
+    """The error has the expected and the given value."""
     with pytest.raises(FunctionError, match=r"two numbers.* of a mean; got int 3"):
         estimate(a_job("mean", 1), ["a"], range(1), {("a", 0): data(1)}, {"k": {("a", 0): 3}})
     for most in (-1, (3, 2), "x", (1, 2, 3)):
@@ -199,8 +199,8 @@ def test_a_corrected_sample_by_hand() -> None:
 
 
 def test_what_was_shed_in_order_is_bounded_by_its_records() -> None:
-    """A count is between what came and what came with every record that is missing; a sum needs the
-    most that a record adds; of a crashed node nothing is known."""
+    """A count is between the received records and those plus every missing record. A sum needs the
+    most that a record adds. Nothing is known of a crashed node."""
     told = {("a", 0): data(5), ("a", 1): lost(8), ("b", 0): data(6), ("b", 1): data(6)}
     values = {"k": {("a", 0): 3, ("b", 0): 1, ("b", 1): 0}}
     count = estimate(a_job("count", 2), ["a", "b"], range(2), told, values)
@@ -244,8 +244,8 @@ def test_late_records_are_missing_ones() -> None:
 
 
 def test_panes_beyond_the_sample_bound_it_but_do_not_move_it() -> None:
-    """Shed by rank: what was made before the threshold was lowered is no part of the estimate, and
-    the answer is never below what came."""
+    """With shedding by rank, panes made before the threshold was lowered are not part of the
+    estimate, but the answer is never below them."""
     job = a_job("count", shed="drawn")
     ranks = {pane: rank(0, "a", pane, 10) for pane in range(10)}
     made = {pane for pane, of in ranks.items() if of < 4 or of == 9}
@@ -307,8 +307,8 @@ def test_an_unseen_key_is_within_its_bound(chance: float) -> None:
 
 @pytest.mark.parametrize("chance", [0.05, 0.2])
 def test_a_rare_key_is_within_its_bound(chance: float) -> None:
-    """The same for one that was drawn some times: what its other panes hold is over the bound with
-    no more than this chance."""
+    """The same holds for a key that was drawn a few times: its other panes exceed the bound with no
+    more than this probability."""
     for size in range(1, 7):
         for key in combinations(range(6), size):
             missed = 0

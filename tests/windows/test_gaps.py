@@ -65,8 +65,8 @@ def test_a_gap_spoils_a_sample() -> None:
 
 
 def test_a_pane_with_a_gap_was_not_received() -> None:
-    """The window is not called complete, and says what it is missing and of which node; what is
-    left of the pane is in its values. The account of the node counts the pane."""
+    """The window is not complete, and names the missing pane and its node. The rest of the pane is
+    in its values. The account of the node counts the pane."""
     run = run_of(a_job(), -1)
     (window,) = run.stream("counts.windows")
     assert (window.value["why"], window.value["completeness"]["unknown_panes"]) == ("failure", 1)

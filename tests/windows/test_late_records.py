@@ -21,7 +21,7 @@ HOUR = 3_600_000_000
 
 
 def view(run: ms.testing.Run, app: ms.App) -> JobAnswer:
-    """What `jobs` and the page show of the job."""
+    """Returns the job's view for `jobs` and the page."""
     parts = job_parts({name: part.described() for name, part in app.parts.items()})
     return shown("counts", parts["counts"], run.slates("counts.root"), 1)
 
@@ -94,8 +94,9 @@ def test_the_last_word_holds_the_truth(
 
 
 def test_after_a_late_record_more_are_expected() -> None:
-    """Until the first one a bound is of what came in time, and says no confidence; from then on the
-    upper bound is open, and `known` has what came in time."""
+    """Until the first late record a bound is of the records that came in time, without a
+    confidence. From then on the upper bound is null, and `known` has the records that came in
+    time."""
     job = a_job(range=1, bounds="count")
     sent = told(job, "a", dict.fromkeys(range(6), "x"), begin=0, late={3: [1]})
     run = ms.testing.run(an_app(job, nodes="a"), events(sent))

@@ -53,7 +53,7 @@ def run(app: ms.App, batches: Sequence[Sequence[Event]]) -> InProcess:
 
 
 def summaries(engine: InProcess, second: int | None = None) -> Values:
-    """What windows have said, or one of them, in order."""
+    """Returns the summaries of all windows, or of one, in order."""
     found = [event.value for event in sorted(engine.streams["counts.windows"], key=lambda e: e.ts)]
     return [one for one in found if second is None or one["from"] == second * SECOND]
 
@@ -213,7 +213,7 @@ def test_bounds_hold_the_truth(
 def test_every_late_record_is_accounted_for(
     moments: list[tuple[str, int, int]], cuts: list[int], size: dict[str, Any]
 ) -> None:
-    """What a node has read is on time or late, and nothing else."""
+    """Each record that a node has read is either on time or late."""
     engine = check_engine_is_reference(
         an_app(NODES, **size), events_of(moments), cuts, 1, "one-task"
     )

@@ -1,5 +1,5 @@
-"""A node whose job has other windows than the root's says so, and is refused: its panes are none
-of the root's, whatever their numbers."""
+"""A node whose job has other windows than the root's reports them, and is refused, since its pane
+numbers have another meaning."""
 
 from __future__ import annotations
 

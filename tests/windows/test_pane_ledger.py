@@ -37,8 +37,9 @@ def singles(given: Logs) -> dict[tuple[str, int], Sent]:
 
 @st.composite
 def arrivals(draw: st.DrawFn) -> tuple[Logs, list[Sent]]:
-    """Logs, and what comes of them: single panes and merged ones, in any order and repeated, by
-    this parent or that; in the end each node sends what it was not told of, as its outbox does."""
+    """Generates logs and their messages: single panes and merged ones, in any order and repeated,
+    by different parents. In the end each node sends the panes of whose acceptance it was not told,
+    as its outbox does."""
     given = draw(logs)
     one = singles(given)
     sent: list[Sent] = []
@@ -180,8 +181,8 @@ def test_the_engine_takes_as_the_reference_does(
 def test_what_the_reader_has_read_is_compared_where_panes_meet(
     counts: list[int], random: Any, lost: dict[int, int]
 ) -> None:
-    """Records that a node has read and told nothing of are found, in whatever order its panes come;
-    while a pane is missing nothing is said of it."""
+    """Records that a node has read but not reported are found, for any order of its panes. While a
+    pane is missing it is not compared."""
     panes, total = [], 0
     for pane, count in enumerate(counts):
         total += count + lost.get(pane, 0)

@@ -205,7 +205,8 @@ def test_late_panes_are_counted() -> None:
 
 
 def test_a_late_pane_corrects_a_window_if_that_is_asked() -> None:
-    """Until so many windows after it are closed; each correction says which one it is."""
+    """A window is corrected until a number of later windows are closed. Each correction has its
+    number."""
     job = a_job(fidelity=Area(0.3), corrections=1)
     run = fed(job, *told(job, "a", LOGS["a"]), *told(job, "b", LOGS["b"]))
     said = [one.value for one in run.stream("counts.windows") if one.value["from"] == 0]

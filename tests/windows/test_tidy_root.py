@@ -42,8 +42,8 @@ def test_a_node_that_begins_after_a_change_of_reducers_is_absent_before_it() -> 
 
 
 def test_a_node_that_begins_before_all_others_finds_their_panes() -> None:
-    """Windows that begin before the first pane of all are there only once it is: they have what
-    came before it, though other windows were closed in between."""
+    """Windows that begin before the first pane of all exist only once it is there. They have the
+    earlier panes, though other windows were closed in between."""
     job = a_job(range=5, slide=2, fidelity=Spatial(0.2))
     a, b = (told(job, node, dict.fromkeys(range(13), "x"), begin=0) for node in "ab")
     c = told(job, "c", dict.fromkeys(range(7, 13), "z"), begin=7)
@@ -81,8 +81,8 @@ def test_a_node_far_ahead_does_not_keep_the_panes_of_others() -> None:
 
 
 def test_a_pane_that_was_given_up_corrects_nothing() -> None:
-    """Agents that are told of a closed window give its panes up: no answer is another for that. The
-    window's own count of what is known goes on."""
+    """Agents that learn of a closed window give its panes up, which does not change any answer. The
+    window's own count of known records continues."""
     job = a_job(range=6, fidelity=Area(0.5), corrections=2)
     logs = dict.fromkeys(range(6), "x")
     of = [told(job, node, logs, begin=0, lost=range(3, 6)) for node in NODES]

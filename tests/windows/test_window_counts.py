@@ -21,7 +21,8 @@ SIZES = ({"range": 3}, {"range": 4, "slide": 2}, {"range": 3, "slide": 1})
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[dict[str, int], list[Sent]]:
-    """Nodes that begin somewhere, lose panes, end, go on, or begin anew elsewhere, in turn."""
+    """Generates nodes that begin anywhere, lose panes, end, continue, or begin again elsewhere, in
+    turn."""
     size = draw(st.sampled_from(SIZES))
     job = a_job(**size)
     waiting: dict[str, list[Sent]] = {}

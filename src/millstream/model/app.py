@@ -148,11 +148,11 @@ class AppDefinition:
         declared = declared_value(value, f"output {name!r}")
         self._declare(name, output=True, order_by=order_by, **declared)
 
-    def late_notices(self, name: str, *, of: Iterable[str]) -> None:
-        """Declare a stream with a `LateNotice` of each event that was late for one of the streams
-        `of`, or for a source that leads to one. Only in event-time order are events late."""
+    def late_notices(self, name: str, *, streams: Iterable[str]) -> None:
+        """Declare a stream with a `LateNotice` of each event that was late for one of `streams`, or
+        for a source that leads to one. Only in event-time order are events late."""
         check_name(name, "stream")
-        self._declare(name, late_of=tuple(of))
+        self._declare(name, late_of=tuple(streams))
 
     def changes(self, update: str, *, name: str | None = None) -> None:
         """Publish the changes of an update's slates: after each batch, every slate that it changed.

@@ -107,7 +107,7 @@ def _add_panes(app: AppDefinition, job: Job, name: str, logs: Mapping[str, str])
     naming = Naming(name, tuple((stream, node) for node, stream in logs.items()))
     late = app.order == "event-time"
     if late:
-        app.late_notices(f"{name}.late", of=logs.values())
+        app.late_notices(f"{name}.late", streams=logs.values())
     app.map(
         *logs.values(),
         *([f"{name}.late"] if late else []),

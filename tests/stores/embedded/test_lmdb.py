@@ -144,7 +144,7 @@ with shard.at(1) as view: say(list(view.scan(b"")))
 
 
 def test_a_map_that_cannot_grow(child: Child) -> None:
-    """Out of address space, a commit is refused with advice, and the store goes on as it was."""
+    """Without address space, a commit is refused with advice, and the store is unchanged."""
     process = child("""
 import itertools, resource
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

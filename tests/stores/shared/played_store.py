@@ -125,7 +125,7 @@ class PlayedStore:
     # the driver
 
     def settle(self) -> None:
-        """Commit what is pending: the next batch begins, on another host, which may be new."""
+        """Commits the pending batch. The next one begins on another host, which may be new."""
         pending, self.pending = self.pending, None
         if pending is None:
             return
@@ -138,8 +138,8 @@ class PlayedStore:
             self.take_over()
 
     def take_over(self) -> None:
-        """A new driver, which knows nothing but what is in the place; once the old one has
-        committed what the new one is told was committed."""
+        """Starts a new driver, which knows only the place. If a batch is pending, the new driver
+        starts after the old one has committed it."""
         self.overtaken = self.pending is not None
         if self.overtaken:
             return

@@ -1,4 +1,4 @@
-"""When a follower asks, what it does when the place is away, and how it says how fresh it is."""
+"""When a follower asks, what it does while the place is away, and how it reports its freshness."""
 
 from __future__ import annotations
 
@@ -148,8 +148,7 @@ def test_a_follower_that_fell_behind(driver: ModelDriver, tmp_path: Path) -> Non
 
 
 def test_mirror_folders(tmp_path: Path) -> None:
-    """Each process gets a folder of its own, the first that is free; one that is followed is found
-    by those who only read."""
+    """Each process gets the first free folder. Readers find the folder that is being followed."""
     cache = str(tmp_path)
     with mirror_folder("s3://a/b", cache) as first, mirror_folder("s3://a/b", cache) as second:
         assert first != second

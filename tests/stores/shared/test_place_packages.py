@@ -9,7 +9,7 @@ from millstream.stores.package_files import package_path, put_package
 
 
 def test_a_package_is_fetched_where_it_is_asked_for(tmp_path: Path) -> None:
-    """Another host finds it by its hash; one that nobody has is None."""
+    """Another host finds it by its hash. An unknown one is None."""
     place = MemoryPlace()
     for host in ("driver", "server"):
         (tmp_path / host).mkdir()

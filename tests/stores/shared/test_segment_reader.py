@@ -1,4 +1,4 @@
-"""A part of a large changes object is never taken for another, whatever happened to its head."""
+"""A part of a large changes object is never mistaken for another, whatever happened to its head."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_damaged_head_is_found(data: bytes) -> None:
 
 
 def test_a_shard_that_a_commit_names_must_be_there(data: bytes) -> None:
-    """An object without it is not the one that was committed."""
+    """An object without it is not the committed one."""
     place = MemoryPlace()
     place.put(NAME, data)
     with pytest.raises(PlaceDamaged, match="shard 4"):

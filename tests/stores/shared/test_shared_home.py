@@ -31,7 +31,7 @@ def commit(home: SharedHome, progress: Progress) -> None:
 
 
 def test_the_first_to_commit_goes_on(tmp_path: Path) -> None:
-    """The other is told who it was, and nothing of its batch counts."""
+    """The other driver is told which one it was, and nothing of its batch counts."""
     place = MemoryPlace()
     old, before = driver(place, tmp_path / "old")
     commit(old, before)

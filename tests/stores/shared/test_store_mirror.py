@@ -171,8 +171,8 @@ def test_a_mirror_that_fell_behind(
 
 
 def test_changes_that_are_gone(driver: ModelDriver, place: CountingPlace, tmp_path: Path) -> None:
-    """A late mirror whose next commit names objects that bases have replaced goes on from the
-    bases; an object that is lost is an error, and the mirror stays as it is."""
+    """A late mirror whose next commit names objects that bases have replaced continues from the
+    bases. A lost object is an error, and the mirror stays unchanged."""
     batch(driver, 1)
     with closing(StoreMirror(place, tmp_path / "mirror", 0.0)) as mirror:
         batch(driver, 2)
@@ -218,8 +218,8 @@ def test_a_reload_that_fails_changes_nothing(
 def test_readers_never_see_half_a_batch(
     driver: ModelDriver, place: CountingPlace, tmp_path: Path
 ) -> None:
-    """Threads that read while a mirror follows, and is loaded anew, see every slate of one batch,
-    and none that is older than what they saw before."""
+    """Threads that read while a mirror follows, and is reloaded, see all slates of one batch, and
+    never an older batch than before."""
     batch(driver, 0)
     with closing(StoreMirror(place, tmp_path / "mirror", 0.0)) as mirror:
         stop = threading.Event()

@@ -139,8 +139,8 @@ def _kinds(slate: type) -> Kinds | None:
 
 def _options(hint: Any) -> frozenset[type] | None:
     united = get_origin(hint) in (Union, UnionType)
-    options = [get_origin(one) or one for one in (get_args(hint) if united else (hint,))]
-    return frozenset(options) if all(one in [*_SIMPLE, list, dict] for one in options) else None
+    options = [get_origin(part) or part for part in (get_args(hint) if united else (hint,))]
+    return frozenset(options) if all(kind in [*_SIMPLE, list, dict] for kind in options) else None
 
 
 def read_back(slate: type, codec: SlateCodec) -> ReadBack:
