@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner
+from millstream.stores.deliveries import deliveries_to
 
 import millstream as ms
 from millstream.cli.main import main
@@ -20,7 +21,6 @@ from millstream.log.stream_logs import FolderLogs
 from millstream.messages.letters import Retried
 from millstream.model.letter_records import KEPT_BYTES
 from millstream.settings.settings import Settings
-from millstream.stores.deliveries import deliveries_to
 from millstream.stores.reader import SlateReader
 from millstream.stores.soft import read_committed
 
