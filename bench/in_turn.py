@@ -1,8 +1,9 @@
 """Throughput of this commit and of an earlier one, measured in turn on the same machine.
 
-`python -m bench.in_turn COMMIT [--rounds 3] [--only NAME ...]`: each load runs on both commits in
-every round, in alternating order; a ratio is that of the medians. The other commit is checked out
-next to the data of the benchmarks.
+`python -m bench.in_turn COMMIT [--rounds 3] [--only NAME ...] [--least RATIO NAME=RATIO ...]`: each
+load runs on both commits in every round, in alternating order; a ratio is that of the medians. The
+other commit is checked out next to the data of the benchmarks. `--least` has the bars: one for all
+loads, or for a load by its name.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -26,7 +28,7 @@ from bench.results import RESULTS, record, write
 from fault_runs.ending import ended_in_order
 
 LEAST = 1.0
-"""The least ratio of the rate now to the rate before."""
+"""The least ratio of the rate now to the rate before, for a load that has none of its own."""
 
 
 @ended_in_order()
@@ -35,12 +37,41 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("against", metavar="COMMIT", help="the commit to compare with")
     parser.add_argument("--rounds", type=int, default=3, metavar="N")
     parser.add_argument("--only", nargs="+", choices=[*LOADS], default=[*LOADS], metavar="NAME")
+    parser.add_argument("--least", nargs="+", default=(), metavar="RATIO", help="the bars")
     given = parser.parse_args(arguments)
-    outcome = compared(checked_out(given.against), given.only, given.rounds)
+    try:
+        least = bars_of(given.least)
+    except ValueError as error:
+        parser.error(str(error))
+    outcome = compared(checked_out(given.against), given.only, given.rounds, least)
     outcome.settings["against"] = given.against
     found = record(outcome, machine(), commit(), datetime.now(UTC).isoformat(), quick=False)
     print(f"\n{told(outcome, quick=False)}\n{write(RESULTS, found)}")
     return 0
+
+
+def bars_of(words: Sequence[str]) -> dict[str, float]:
+    """The least ratio of each load, from the words after `--least`.
+
+    >>> bars_of(["2", "HTTP intake=1.5"])["HTTP intake"], bars_of(["2"])["aggregates, sum"]
+    (1.5, 2.0)
+    """
+    least, own = LEAST, {}
+    for word in words:
+        name, named, ratio = word.rpartition("=")
+        try:
+            value = float(ratio)
+        except ValueError:
+            raise ValueError(
+                f"--least must be a ratio, or NAME=RATIO, as in 1.5; got {word!r}"
+            ) from None
+        if not named:
+            least = value
+        elif name in LOADS:
+            own[name] = value
+        else:
+            raise ValueError(f"--least: there is no load {name!r}; there are {'; '.join(LOADS)}")
+    return dict.fromkeys(LOADS, least) | own
 
 
 def checked_out(name: str) -> Path:
@@ -53,7 +84,7 @@ def checked_out(name: str) -> Path:
     return tree
 
 
-def compared(before: Path, names: list[str], rounds: int) -> Outcome:
+def compared(before: Path, names: list[str], rounds: int, least: Mapping[str, float]) -> Outcome:
     trees = {"before": before, "now": ROOT}
     rates: dict[str, dict[str, list[float]]] = {
         name: {what: [] for what in trees} for name in names
@@ -69,7 +100,7 @@ def compared(before: Path, names: list[str], rounds: int) -> Outcome:
             last = ", ".join(f"{what} {rates[name][what][-1]:,.0f}" for what in trees)
             print(f"round {number + 1} of {rounds}: {name}: {last} events/s", flush=True)
     rows = [row_of(name, rates[name]) | {"cpu_others": others[name]} for name in names]
-    bars = [Bar(f"ratio of {row['what']}", row["ratio"], LEAST) for row in rows]
+    bars = [Bar(f"ratio of {row['what']}", row["ratio"], least[row["what"]]) for row in rows]
     figures = {"least_ratio": min(row["ratio"] for row in rows), "calibration": calibrate()}
     notes = ["events/s after the first batch, medians; each: the rounds' own, before and now"]
     return Outcome("in_turn", rows, figures, bars, {"rounds": rounds}, notes)

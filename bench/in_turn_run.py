@@ -7,6 +7,7 @@ package, so that the code of the other commit is measured by that commit's own b
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -14,13 +15,15 @@ from typing import Any
 
 import millstream
 from bench import data, on_millstream, prefill
-from bench.apart import run_apart
+from bench.apart import begun, run_apart
 from bench.bench import Bench
+from bench.processes import Sampler, Usage
 
 EVENTS = 1_000_000
 KEYS = 100_000
 BATCHES = 5
 SLATES = 1_000_000
+POST_SECONDS = 10.0
 
 
 def uniform(bench: Bench) -> Path:
@@ -39,17 +42,23 @@ def scattered(bench: Bench) -> Path:
     return data.scattered(bench.data, EVENTS // 2, KEYS, BATCHES)
 
 
+HTTP = "HTTP intake"
 LOADS = {
     "keyed_updates, arrival": ("counter", "arrival", uniform),
     "keyed_updates, event-time": ("counter", "event-time", uniform),
     "zipf, arrival": ("counter", "arrival", zipf),
     "hot_topics, event-time": ("hot_topics", "event-time", tweets),
     "aggregates, count": ("count", "arrival", uniform),
+    "aggregates, sum": ("sum", "arrival", uniform),
+    "batch across keys": ("table_mean", "arrival", uniform),
+    HTTP: ("live", "arrival", uniform),
     f"growth, {SLATES:,} slates": ("counter", "arrival", scattered),
 }
 
 
 def run(name: str, bench: Bench) -> dict[str, Any]:
+    if name == HTTP:
+        return _posted(bench)
     app, order, source = LOADS[name]
     store = bench.fresh("store")
     if name.startswith("growth"):
@@ -64,6 +73,32 @@ def run(name: str, bench: Bench) -> dict[str, Any]:
         batches=BATCHES,
         keep=True,
     )
+
+
+def _posted(bench: Bench) -> dict[str, Any]:
+    """The rate at which a running application accepts posts of 500 events over four connections;
+    it counts them meanwhile."""
+    from bench import sending  # only for this load: they have changed more than the others
+    from bench.served import served
+
+    store, log, usage = bench.fresh("served/store"), bench.work / "served" / "log", Usage()
+    given: dict[str, Any] = {"keys": 10_000, "batch": 500}
+    with served("run", "bench/live_app.py:arrival", store=store, log=log) as app:
+        with begun(sending.fill, url=app.url, **given) as filling:
+            filling.wait()
+        posting = {"parts": app.parts, "connections": 4, "seconds": POST_SECONDS, **given}
+        with (
+            Sampler(os.getpid(), usage),
+            begun(sending.post_closed, url=app.url, **posting) as posts,
+        ):
+            found = posts.wait()
+    assert "not_200" not in found, found
+    return {
+        "what": HTTP,
+        "events_per_s": found["per_s"],
+        "caught_up_s": found["caught_up_s"],
+        "cpu_others": round(usage.cpu_others, 2),
+    }
 
 
 def _filled(bench: Bench) -> Path:

@@ -1,5 +1,7 @@
-"""ShuffleBench's shape in a plain loop, one of two, each over half of the files: nothing that
-survives a crash."""
+"""ShuffleBench's shape in a plain loop, one of two, each over half of the files.
+
+Nothing survives a crash.
+"""
 
 from __future__ import annotations
 

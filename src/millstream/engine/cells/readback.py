@@ -139,8 +139,8 @@ def _kinds(slate: type) -> Kinds | None:
 
 def _options(hint: Any) -> frozenset[type] | None:
     united = get_origin(hint) in (Union, UnionType)
-    options = [get_origin(part) or part for part in (get_args(hint) if united else (hint,))]
-    return frozenset(options) if all(kind in [*_SIMPLE, list, dict] for kind in options) else None
+    kinds = [get_origin(option) or option for option in (get_args(hint) if united else (hint,))]
+    return frozenset(kinds) if all(kind in [*_SIMPLE, list, dict] for kind in kinds) else None
 
 
 def read_back(slate: type, codec: SlateCodec) -> ReadBack:
