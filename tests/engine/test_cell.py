@@ -134,7 +134,7 @@ def test_a_step_sees_the_steps_before_it() -> None:
     (row,) = cell.changes().values()
     assert row is not None
     assert unpack_slate(row).data == b'{"n":3}'
-    assert cell.fed == 3
+    assert cell.counts.processed == 3
 
 
 def test_a_table_that_is_forgotten_leaves_no_entry() -> None:

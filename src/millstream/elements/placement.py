@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 from millstream.elements.element_base import ElementBase, configuration, shape_of, slate_of
 from millstream.elements.element_functions import (
@@ -31,6 +31,24 @@ from millstream.model.size import Size
 from millstream.nearest import did_you_mean
 
 
+class UpdateOptions(TypedDict, total=False):
+    """The options of `App.update` that an element can be placed with."""
+
+    ttl: Duration | None
+    keep: int | None
+    memory: Size | None
+    limit: int | None
+    overload: Overload
+    overflow: str | None
+    version: int
+    migrations: Mapping[tuple[int, int], Callable[..., Any]] | None
+    formerly: str | Iterable[str]
+
+
+OF_MEMORY = ("ttl", "keep", "memory", "limit", "overload", "overflow")
+"""Options that only an element with a memory can have."""
+
+
 def place(
     app: AppDefinition,
     element: ElementBase,
@@ -42,15 +60,7 @@ def place(
     every: Duration | None = None,
     every_events: int | None = None,
     clock: Literal["event", "wall"] = "event",
-    ttl: Duration | None = None,
-    keep: int | None = None,
-    memory: Size | None = None,
-    limit: int | None = None,
-    overload: Overload = "throttle",
-    overflow: str | None = None,
-    version: int = 1,
-    migrations: Mapping[tuple[int, int], Callable[..., Any]] | None = None,
-    formerly: str | Iterable[str] = (),
+    **options: Unpack[UpdateOptions],
 ) -> None:
     """Adds the functions of an element to an application.
 
@@ -72,7 +82,7 @@ def place(
     _check_methods(element, where)
     attributes = attributes_of(keys, where)
     schedule = _schedule(element, every, every_events, clock, where)
-    _check_lives(schedule, ttl, where)
+    _check_lives(schedule, options.get("ttl"), where)
     emits = streams_of(publishes, where)
     if publish is not None:
         _check_stream(publish, "publish", where)
@@ -81,15 +91,7 @@ def place(
     cloning = Cloning(name, element, shape.slate, publish, tuple(emits))
     timed = schedule.every is not None or kind.on_timer is not ElementBase.on_timer
     if not (shape.slate or timed or schedule.events is not None):
-        _refuse_memory(
-            where,
-            ttl=ttl,
-            keep=keep,
-            memory=memory,
-            limit=limit,
-            overload=None if overload == "throttle" else overload,
-            overflow=overflow,
-        )
+        _refuse_memory(where, options)
         if not emits:
             raise DefinitionError(
                 f"{where}: publishes must name a stream: the element has no memory, so what it "
@@ -105,28 +107,23 @@ def place(
         keyed = [stream for stream, _ in streams]
         check_own(app, where, *keyed)
         app.map(*attributes, publishes=keyed, name=f"{name}.keys")(keying)
-    limited = keep is not None or memory is not None
+    limited = options.get("keep") is not None or options.get("memory") is not None
     ranked = limited and kind.priority is not ElementBase.priority
     app.update(
         *(stream for stream, _ in streams),
         publishes=emits,
         slate=slate_of(kind, schedule.remembers),
-        ttl=ttl,
         on_timer=Timing(cloning, schedule) if timed else None,
         name=name,
-        limit=limit,
-        overload=overload,
-        overflow=overflow,
-        keep=keep,
-        memory=memory,
         priority=Ranking(cloning) if ranked else None,
-        version=version,
-        migrations=migrations,
-        formerly=formerly,
+        **options,
     )(Processing(cloning, schedule, streams))
 
 
-PLACEMENT = tuple(name for name in signature(place).parameters if name not in ("app", "element"))
+PLACEMENT = (
+    *(name for name in signature(place).parameters if name not in ("app", "element", "options")),
+    *UpdateOptions.__annotations__,
+)
 """The options of `place`, besides the element's own configuration."""
 
 
@@ -236,9 +233,10 @@ def _check_lives(schedule: Schedule, ttl: Duration | None, where: str) -> None:
         )
 
 
-def _refuse_memory(where: str, **options: Any) -> None:
+def _refuse_memory(where: str, options: UpdateOptions) -> None:
     for option, value in options.items():
-        if value is not None:
+        is_default = value is None or (option, value) == ("overload", "throttle")
+        if option in OF_MEMORY and not is_default:
             raise DefinitionError(
                 f"{where}: {option} must be left out: the element has no fields, so it has no "
                 "memory, and runs as a map"

@@ -90,7 +90,7 @@ class AggregateCell(Cell):
             else:
                 last[key], counts[key] = ts, count
             merged[key] = partial
-        rows = self._rows(list(merged))
+        rows = self._rows.read(list(merged))
         known = [(key, row) for key, row in zip(merged, rows, strict=True) if row is not None]
         stored = decode_values([_data(row) for _, row in known])
         for (key, row), slate in zip(known, stored, strict=True):
@@ -137,7 +137,7 @@ class AggregateCell(Cell):
                     min(held.least, least), max(held.last, ts), both, held.events + count
                 )
             parts[least // width] = part
-        rows = self._rows(list(spans))
+        rows = self._rows.read(list(spans))
         merged: dict[str, Any] = {}
         last: dict[str, int] = {}
         counts: dict[str, int] = {}
@@ -173,7 +173,7 @@ class AggregateCell(Cell):
         router: Router,
     ) -> None:
         """Stores the slates; the events of a slate that cannot be stored are a dead letter."""
-        workflow, slates = self._plan.workflow, self._slates
+        workflow, slates = self._plan.workflow, self._rows.slates
         values, bad = written(self._algebra, merged.values())
         if max(map(len, values), default=0) > min(workflow.slate_warn, workflow.slate_limit):
             for index, (key, value) in enumerate(zip(merged, values, strict=True)):

@@ -16,12 +16,12 @@ import msgspec
 from millstream.codec import decode_values
 from millstream.engine.beat import Beat
 from millstream.engine.cells.admission import PATIENCE, Admission
-from millstream.engine.cells.change_rows import entry_changes, slate_changes
 from millstream.engine.cells.content_order import KeyPiece, by_key
 from millstream.engine.cells.feeder import Feeder, Redo
 from millstream.engine.cells.gate import Gate
 from millstream.engine.cells.queue import Queue
 from millstream.engine.cells.room import Room, abandoned
+from millstream.engine.cells.slate_rows import Rows, SlateRows
 from millstream.engine.cells.sweep import age_of
 from millstream.engine.cells.timer_index import TimerIndex, due_in
 from millstream.engine.columns import Columns
@@ -32,44 +32,19 @@ from millstream.engine.progress import greatest, least
 from millstream.engine.router import FeedbackOutbox, Router
 from millstream.model.event import Clock
 from millstream.model.function import Update
-from millstream.model.slate import Table, overlay
+from millstream.model.slate import Table
 from millstream.slate_changes import SlateChanges
 from millstream.stores.contract import View, after_prefix
 from millstream.stores.function_counts import FunctionCounts, Large
 from millstream.stores.layout import (
     outbox_of,
     outbox_row,
-    slates_of,
-    table_of,
     unpack_slate,
 )
 from millstream.stores.progress import PendingWork
 
-Rows = dict[bytes, bytes | None]
 BEGINNING = -(1 << 63)
 """A time before every event: the horizon while nothing is known of the sources."""
-
-
-class StoredEntries:
-    """The stored entries of one table, overlaid with the changes of this batch."""
-
-    def __init__(self, view: View, prefix: bytes, changed: dict[str, bytes | None]) -> None:
-        self._view = view
-        self._prefix = prefix
-        self._changed = changed
-
-    def get(self, entry: str) -> bytes | None:
-        if entry in self._changed:
-            return self._changed[entry]
-        return self._view.get(self._prefix + entry.encode())
-
-    def scan(self, start: str, stop: str | None, reverse: bool) -> Iterator[tuple[str, bytes]]:
-        size, first = len(self._prefix), self._prefix + start.encode()
-        last = after_prefix(self._prefix) if stop is None else self._prefix + stop.encode()
-        inside = (e for e in self._changed if start <= e and (stop is None or e < stop))
-        changed = [(e, self._changed[e]) for e in sorted(inside, reverse=reverse)]
-        rows = self._view.scan(first, last, reverse=reverse)
-        return overlay(changed, ((row[size:].decode(), value) for row, value in rows), reverse)
 
 
 class Cell:
@@ -91,10 +66,7 @@ class Cell:
         self._plan = plan
         self._view = view
         self._beat = beat
-        self._slates: dict[str, bytes | None] = {}
-        self._gone: dict[str, int] = {}
-        """The time of the last update of each slate that this batch has deleted."""
-        self._tables: dict[str, dict[str, bytes | None]] = {}
+        self._rows = SlateRows(view, self.stored)
         self._timers = TimerIndex(view, self.stored)
         self._stale_outbox: list[bytes] = []
         self._gate = Gate(view, self.stored, beat.passed, beat.batch) if plan.waits else None
@@ -108,9 +80,10 @@ class Cell:
             )
         self.room: Room | None = None
         if self._update is not None and number in plan.rooms:
-            self.room = Room(self._update, self.stored, plan.rooms[number], view, self._entries)
+            self.room = Room(
+                self._update, self.stored, plan.rooms[number], view, self._rows.entries
+            )
         self._has_timers = self._update is not None and self._update.on_timer is not None
-        self._prefix = slates_of(self.stored)
         if number in plan.emitters:
             prefix = outbox_of(self.stored)
             self._stale_outbox = [row for row, _ in view.scan(prefix, after_prefix(prefix))]
@@ -162,7 +135,7 @@ class Cell:
         groups = by_key(due, self._plan.streams)
         if timed:
             groups = groups.with_keys({*timed.values()})
-        rows = self._rows(groups.keys)
+        rows = self._rows.read(groups.keys)
         for piece in groups.pieces():
             self._feed_piece(feeder, piece, rows, beat)
         self._timers.spend(timed)
@@ -174,7 +147,7 @@ class Cell:
         self, feeder: Feeder, piece: KeyPiece, rows: list[bytes | None], beat: Beat
     ) -> None:
         """Feeds some keys. Python objects of events are made here, and dropped again."""
-        events, slates, quick = piece.events, self._slates, feeder.plain
+        events, slates, quick = piece.events, self._rows.slates, feeder.plain
         feed_quickly = feeder.feed_batch if feeder.update.batch else feeder.feed_plain
         values = decode_values(events.values)
         given = piece.made(values, self._plan.streams) if quick else []
@@ -199,7 +172,7 @@ class Cell:
             self._plan.streams,
             beat.batch,
             self._plan.workflow.on_error,
-            self._entries,
+            self._rows.entries,
             self._plan.workflow.slate_warn,
             self._plan.workflow.slate_limit,
         )
@@ -223,15 +196,16 @@ class Cell:
         self.counts.reach = max(self.counts.reach, fed.reach)
         self.fired = greatest(self.fired, fed.fired)
         if fed.row is not None or row is not None:
-            self._slates[key] = fed.row
             if fed.row is None:
-                self._gone[key] = fed.last
+                self._rows.delete(key, fed.last)
+            else:
+                self._rows.slates[key] = fed.row
             self.counts.slates += (fed.row is not None) - (row is not None)
         self._timers.follow(key, before, fed.timers)
         if fed.wiped:
-            self._wipe(key)
+            self._rows.wipe(key)
         if fed.entries:
-            self._tables.setdefault(key, {}).update(fed.entries)
+            self._rows.tables.setdefault(key, {}).update(fed.entries)
 
     def _end_feed(self, feeder: Feeder, events: int, router: Router) -> None:
         """Takes over what a feeder counted and what failed."""
@@ -246,28 +220,6 @@ class Cell:
         if large is None or size > large.bytes:
             self.counts.large = Large(key, size, self._beat.batch)
 
-    def _rows(self, keys: list[str]) -> list[bytes | None]:
-        """Returns the slates' current rows, including the changes of this batch."""
-        prefix, slates = self._prefix, self._slates
-        if not slates:
-            return self._view.get_many([prefix + key.encode() for key in keys])
-        stored = [key for key in keys if key not in slates]
-        rows = self._view.get_many([prefix + key.encode() for key in stored])
-        unchanged = dict(zip(stored, rows, strict=True))
-        return [slates[key] if key in slates else unchanged[key] for key in keys]
-
-    def _entries(self, key: str) -> StoredEntries:
-        return StoredEntries(self._view, table_of(self.stored, key), self._tables.get(key, {}))
-
-    def _wipe(self, key: str) -> None:
-        """Deletes every entry of a table that was forgotten or has expired."""
-        prefix = table_of(self.stored, key)
-        changed = self._tables.setdefault(key, {})
-        for entry in changed:
-            changed[entry] = None
-        for row, _ in self._view.scan(prefix, after_prefix(prefix)):
-            changed[row[len(prefix) :].decode()] = None
-
     def take_outbox(self) -> FeedbackOutbox:
         """Takes out the feedback events, for a further step of this batch."""
         outbox, self.outbox = self.outbox, FeedbackOutbox()
@@ -280,7 +232,7 @@ class Cell:
             return
         before = until - age_of(self._plan.workflow, update.ttl)
         for key, row in self._plan.sweeps.expired(
-            self._view, self.stored, shard, before, self._slates
+            self._view, self.stored, shard, before, self._rows.slates
         ):
             self._drop(update, key, row)
             self.counts.swept += 1
@@ -291,9 +243,9 @@ class Cell:
         if room is None or update is None:
             return
         began = perf_counter_ns()
-        room.follow(self._slates, self._tables)
+        room.follow(self._rows.slates, self._rows.tables)
         going = room.take_out()
-        for key, row in zip(going, self._rows(going), strict=True):
+        for key, row in zip(going, self._rows.read(going), strict=True):
             assert row is not None
             self._drop(update, key, row)
             self.counts.evicted += 1
@@ -304,27 +256,22 @@ class Cell:
     def _drop(self, update: Update, key: str, row: bytes) -> None:
         """Deletes a slate, with its timers and its entries."""
         stored = unpack_slate(row)
-        self._slates[key], self._gone[key] = None, stored.last
+        self._rows.delete(key, stored.last)
         self._timers.follow(key, stored.timers, {})
         if update.slate is Table:
-            self._wipe(key)
+            self._rows.wipe(key)
         self.counts.slates -= 1
 
     def slate_changes(self) -> SlateChanges:
         """Returns the final state of each slate, or table entry, that this batch has changed."""
         batch = self._beat.batch
         if self._update is not None and self._update.slate is Table:
-            return entry_changes(self._tables, self._slates, self._gone, batch)
-        return slate_changes(self._slates, self._gone, batch)
+            return self._rows.entry_changes(batch)
+        return self._rows.slate_changes(batch)
 
     def changes(self) -> Rows:
         """Returns the rows to commit."""
-        prefix = self._prefix
-        rows: Rows = {prefix + key.encode(): row for key, row in self._slates.items()}
-        for key, entries in self._tables.items():
-            table = table_of(self.stored, key)
-            for entry, value in entries.items():
-                rows[table + entry.encode()] = value
+        rows = self._rows.changes()
         rows.update(self._timers.changes)
         if self.room is not None:
             rows.update(self.room.changes())

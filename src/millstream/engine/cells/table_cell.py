@@ -71,7 +71,7 @@ class TableCell(Cell):
         ends = events.times[np.cumsum(groups.counts) - 1].tolist() if events else []
         parts: list[KeyPart] = []
         apart: list[tuple[str, bytes | None, range]] = []
-        keys = zip(groups.keys, groups.counts, self._rows(groups.keys), ends, strict=True)
+        keys = zip(groups.keys, groups.counts, self._rows.read(groups.keys), ends, strict=True)
         for key, count, row, end in keys:
             order = range(start, start + count)
             start += count
@@ -173,7 +173,7 @@ class TableCell(Cell):
                 *self._call(update, parts[half:], events, values, feeder),
             ]
         failed = []
-        slates, version = self._slates, update.version
+        slates, version = self._rows.slates, update.version
         for part, data in zip(parts, encoded, strict=True):
             if len(data) > feeder.limit:
                 failed.append(part)
