@@ -55,8 +55,8 @@ another unit, format or zone (unit, time_format, zone)? Its dead letters say mor
 def log_warnings(node: str, counts: NodeAccount, *, timed: bool) -> Iterator[str]:
     """Yields the warnings about a node's log. `timed`: the job's axis is time."""
     behind = counts.behind if timed else 0
-    found = (
+    warnings = (
         late_warning(node, counts.read, counts.late, behind),
         misdated_warning(node, counts.read, counts.misdated),
     )
-    yield from (warning for warning in found if warning is not None)
+    yield from (warning for warning in warnings if warning is not None)
