@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner
-from millstream.stores.deliveries import deliveries_to
 
 import millstream as ms
 from millstream.cli.main import main
