@@ -38,7 +38,7 @@ PROMISE = (
 )
 SERVERS = (ONE, "reader", OTHER)
 """The hosts with servers, in the order in which a client tries them."""
-RECORDS = 200
+RECORDS = 100
 """Records that are acknowledged before each strike, and after the last."""
 
 
