@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from confluent_kafka import Message
 
@@ -16,8 +17,11 @@ from millstream.engine.retry_intake import RetryIntake
 from millstream.engine.router import Router
 from millstream.engine.sink_rows import letter_row, sink_row
 from millstream.kafka.topic import source_topic
+from millstream.letters.letter_row import LetterRow
 from millstream.letters.selection import why_not
+from millstream.model.rules import DeadLetter
 from millstream.model.source import Source
+from millstream.sinks.columns import DEADLETTER_COLUMNS
 from millstream.sources.kafka_records import TopicRecordReader, taken_source, topic_attributes
 
 CLOCK = 1_700_000_000_000_000
@@ -59,11 +63,16 @@ def retried(
 ) -> tuple[list[tuple[int, str, Any]], list[Letter]]:
     """The events (ts, key, value) and the dead letters that come of retried letters."""
     router = Router(Plan(workflow_of(**source), 1, frozenset()), batch=5)
-    RetryIntake(Source("deadletters.retried"), router, CLOCK + 1).take(letters, "retried", 1)
+    given = map(read, letters)
+    RetryIntake(Source("deadletters.retried"), router, CLOCK + 1).take(given, "retried", 1)
     inbox = router.placed.get((0, 0))
     events = list(zip(inbox.ts, inbox.keys, inbox.values, strict=True)) if inbox else []
     rows = [sink_row(letter_row(letter)) for letter in router.dead]
     return [(ts, key, decode_value(value)) for ts, key, value in events], rows
+
+
+def read(letter: Letter) -> LetterRow:
+    return msgspec.convert(letter, LetterRow)
 
 
 def failing(record: Any) -> str:
@@ -128,7 +137,7 @@ def test_a_letter_without_the_key_or_time_is_refused(source: Any, missing: str) 
 def test_a_record_whose_key_or_time_is_wrong(record: Message, options: str) -> None:
     """It is not retried, since the letter cannot hold them."""
     (letter,) = letters_of([record], options)
-    assert "a record that was not kept whole" in (why_not(letter) or "")
+    assert "a record that was not kept whole" in (why_not(read(letter)) or "")
 
 
 def test_a_key_that_is_missing_stays_missing() -> None:
@@ -144,7 +153,7 @@ def test_letters_of_earlier_versions_can_be_retried() -> None:
     """They have no attributes; their key and time are those of the letter."""
     (letter,) = letters_of([message(b"{")])
     letter = {**letter, "value": '{"n":1}', "attributes": None}
-    assert why_not(letter) is None
+    assert why_not(read(letter)) is None
     assert retried([letter])[0] == [(5_000, "ann", {"n": 1})]
 
 
@@ -156,3 +165,9 @@ def test_a_time_of_arrival_is_kept() -> None:
     intake.take([{"user": "x"}], None, "log", lambda index: 3, [77])
     events, _ = retried([sink_row(letter_row(letter)) for letter in router.dead], key="user")
     assert events == [(77, "x", {"user": "x"})]
+
+
+def test_a_retry_has_all_fields_of_a_letter() -> None:
+    """What a sink writes of a letter is what a retry reads of it."""
+    columns = {column.name for column in DEADLETTER_COLUMNS}
+    assert {*LetterRow.__struct_fields__} - {"bytes"} == columns == {*DeadLetter.__slots__}

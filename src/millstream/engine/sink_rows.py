@@ -6,6 +6,7 @@ before it commits the batch; the publisher reads the staged files after the comm
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ class SinkRows(msgspec.Struct, omit_defaults=True):
     outputs: dict[str, list[OutputRow]] = {}
     """Events by output stream."""
     late_events: list[LateEvent] = []
-    letters: list[dict[str, Any]] = []
-    """Dead letters, as `letter_row` makes them."""
+    letters: list[DeadLetter] = []
+    """Dead letters with encoded values, as `letter_row` makes them."""
     dropped_events: list[DroppedEvent] = []
     slate_changes: dict[str, SlateChanges] = {}
     """Changes of slates, by output."""
@@ -44,7 +45,7 @@ class SinkRows(msgspec.Struct, omit_defaults=True):
     @property
     def letter_bytes(self) -> int:
         """The size of the values of the dead letters."""
-        return sum(len(letter["value"]) for letter in self.letters)
+        return sum(len(letter.value) for letter in self.letters)
 
     def extend(self, more: SinkRows) -> None:
         for stream, rows in more.outputs.items():
@@ -80,20 +81,18 @@ def read_staged(path: Path) -> SinkRows:
         ) from None
 
 
-def letter_row(letter: DeadLetter) -> dict[str, Any]:
-    """Returns a dead letter as a row for a report, with its value encoded as JSON.
+def letter_row(letter: DeadLetter) -> DeadLetter:
+    """Returns a dead letter for a report, with its value encoded as JSON.
 
     JSON can hold integers that a report, which is msgpack, cannot.
     """
-    row = {name: getattr(letter, name) for name in letter.__slots__}
-    return {**row, "value": encode_value(letter.value)}
+    return replace(letter, value=encode_value(letter.value))
 
 
-def sink_row(letter: dict[str, Any]) -> dict[str, Any]:
+def sink_row(letter: DeadLetter) -> dict[str, Any]:
     """Returns the row for the sink, from a dead letter of a report."""
-    # A letter that an earlier version has staged has neither of these.
-    added = {"form": None, "attributes": None}
-    return {**added, **letter, "value": decode_value(letter["value"])}
+    row = {name: getattr(letter, name) for name in letter.__slots__}
+    return {**row, "value": decode_value(letter.value)}
 
 
 def event_row(ts: int, key: str, value: Any) -> dict[str, Any]:
