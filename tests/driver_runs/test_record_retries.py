@@ -20,7 +20,6 @@ from millstream.log.stream_logs import FolderLogs
 from millstream.messages.letters import Retried
 from millstream.model.letter_records import KEPT_BYTES
 from millstream.settings.settings import Settings
-from millstream.stores.deliveries import deliveries_to
 from millstream.stores.reader import SlateReader
 from millstream.stores.soft import read_committed
 
@@ -158,7 +157,7 @@ def test_a_letter_of_before_that_may_not_be_whole_is_not_retried(tmp_path: Path,
     assert (again.retried, again.dead_letters) == (2, 1)
     assert (text_of(tmp_path, "ann"), text_of(tmp_path, "cid")) == (None, "fine")
     assert "a retry needs the whole record" in letters(tmp_path)[-1]["error"]
-    assert deliveries_to(read_committed(tmp_path / "store"), "last").residual == 0
+    assert read_committed(tmp_path / "store").counts("last").residual == 0
 
 
 def _entry(row: Any) -> Any:

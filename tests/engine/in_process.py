@@ -76,7 +76,7 @@ class InProcess:
         run = self._one_task if self.lane == "one-task" else self._shuffled
         reports = run(beat, events)
         for report in reports:
-            self.missed += [beat.late or 0] * len(report.late_events)
+            self.missed += [beat.late or 0] * len(report.rows.late_events)
             self._collect(msgspec.msgpack.decode(msgspec.msgpack.encode(report), type=Report))
         self.progress = advanced(self.progress, reports, number, self.clock, {})
         if step is not None:
