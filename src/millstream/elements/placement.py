@@ -21,7 +21,14 @@ from millstream.elements.element_functions import (
     Schedule,
     Timing,
 )
-from millstream.elements.event_keys import OWN, Keying, Keys, attributes_of, keyed_stream
+from millstream.elements.event_keys import (
+    OWN,
+    Attribute,
+    Keying,
+    Keys,
+    attributes_of,
+    keyed_stream,
+)
 from millstream.errors import DefinitionError
 from millstream.model.app import AppDefinition
 from millstream.model.duration import Duration, microseconds
@@ -100,13 +107,7 @@ def place(
         passing = Passing(cloning, name, tuple(attributes.items()))
         app.map(*attributes, publishes=emits, name=name)(passing)
         return
-    streams = tuple((stream, stream) for stream in attributes)
-    if any(attribute != OWN for attribute in attributes.values()):
-        keying = Keying(name, tuple(attributes.items()))
-        streams = tuple((keyed_stream(name, stream), stream) for stream in attributes)
-        keyed = [stream for stream, _ in streams]
-        check_own(app, where, *keyed)
-        app.map(*attributes, publishes=keyed, name=f"{name}.keys")(keying)
+    streams = _keyed_streams(app, name, attributes, where)
     limited = options.get("keep") is not None or options.get("memory") is not None
     ranked = limited and kind.priority is not ElementBase.priority
     app.update(
@@ -118,6 +119,23 @@ def place(
         priority=Ranking(cloning) if ranked else None,
         **options,
     )(Processing(cloning, schedule, streams))
+
+
+def _keyed_streams(
+    app: AppDefinition, name: str, attributes: Mapping[str, Attribute], where: str
+) -> tuple[tuple[str, str], ...]:
+    """Returns the streams that an element reads, each with the stream that its events come from.
+
+    If an attribute is the key, a map in front of the element sets it.
+    """
+    if all(attribute == OWN for attribute in attributes.values()):
+        return tuple((stream, stream) for stream in attributes)
+    streams = tuple((keyed_stream(name, stream), stream) for stream in attributes)
+    keyed = [stream for stream, _ in streams]
+    check_own(app, where, *keyed)
+    keying = Keying(name, tuple(attributes.items()))
+    app.map(*attributes, publishes=keyed, name=f"{name}.keys")(keying)
+    return streams
 
 
 PLACEMENT = (
