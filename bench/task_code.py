@@ -47,7 +47,7 @@ TASKS, SHARDS = 2, 16
 
 
 def plain_loop(path: Path) -> dict[str, int]:
-    """Counts in a dict: what the application's function costs without a framework."""
+    """Counts in a dict: the cost of the application's function without a framework."""
     decode = msgspec.json.Decoder().decode
     slates: dict[str, int] = {}
     with open(path, "rb") as file:

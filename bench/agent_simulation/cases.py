@@ -167,7 +167,7 @@ def _figures(by: Mapping[str, Row], found: Mapping[str, Row], sizes: Sequence[in
 
 
 def _before(bench: Bench, asked: Sequence[str]) -> tuple[list[Row], dict[str, Row]]:
-    """The rows and runs of an earlier run, but for what is run again."""
+    """Returns the rows and runs of an earlier run, without those that are made again."""
     path = bench.results / f"agents{'-quick' if bench.quick else ''}.json"
     if not path.exists():
         return [], {}

@@ -27,7 +27,7 @@ class Death:
 
 
 class Faults:
-    """Strikes, and writes down what it struck."""
+    """Applies the faults, and records them."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Faults:
             world.at(random.uniform(begin, end), strike)
 
     def stop(self) -> None:
-        """All is mended but for those that never come back."""
+        """Repairs everything, except for the nodes that never return."""
         self._over = True
         for one, other in self._parted:
             self._network.join(one, other)

@@ -72,7 +72,7 @@ class MadeUpLog:
         return self.next >= self._end
 
     def write(self, now: float) -> None:
-        """Write what would be there by now."""
+        """Writes the lines that would exist by now."""
         while self.next <= now and not self.over:
             self._write_once(self.next)
             self.next += self._model.every

@@ -44,7 +44,7 @@ class RootNode:
         self.application = Reference(app.workflow(), self.wall())
         self._posted: list[Event] = []
         self._keys: set[str] = set()
-        """Idempotency keys of what was posted."""
+        """Idempotency keys of posted messages."""
         self._newest = 0
         """The time of the last event."""
         self.closed_at: dict[int, float] = {}
@@ -150,7 +150,7 @@ class RootNode:
         return self.application.streams[self._placed.told]
 
     def _read_told(self) -> None:
-        """The server reads what the application tells the agents, and wakes those who wait."""
+        """Lets the server read the application's messages to agents, and wakes those that wait."""
         told: list[Any] = self._told()
         board = self._board
         if board.next < len(told):

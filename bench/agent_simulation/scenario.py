@@ -63,7 +63,7 @@ class FaultPlan:
     rack: int = 0
     """Agents that are killed at once, parents among them."""
     never_back: float = 0.0
-    """The part of those that never come back."""
+    """The fraction of nodes that never return."""
     away: tuple[float, float] = (3.0, 20.0)
     """Seconds that others are away."""
     silent: float = 0.5

@@ -37,7 +37,7 @@ def key_of(record: dict[str, object]) -> Pairs:
 
 @dataclass(slots=True)
 class Simulation:
-    """The parts of a run, and what it has come to."""
+    """The parts of a run, and its results."""
 
     scenario: Scenario
     placed: PlacedJob

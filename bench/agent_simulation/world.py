@@ -47,7 +47,7 @@ class Strand:
 
 
 class World:
-    """The time, and what is to happen."""
+    """The simulated time, and the events to come."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -67,7 +67,7 @@ class World:
         self._push(when, call, 0)
 
     def spawn(self, process: Process, run: Callable[[], None]) -> Strand:
-        """Start a strand of a process, now but after whoever is running."""
+        """Starts a strand of a process, now but after the running ones."""
         strand = Strand(process, run, self)
         process.strands[strand] = None
         self._push(self.now, strand, strand.turn)

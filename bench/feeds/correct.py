@@ -35,7 +35,7 @@ KINDS = {
 
 
 def run(bench: Bench, plan: Correct) -> list[Row]:
-    """A row for each way to decide: reads, violations, and what went on meanwhile."""
+    """Makes a row for each way to decide: reads, violations, and the disturbances meanwhile."""
     rows = []
     for number, decide in enumerate(STRATEGIES):
         reads = plan.reads // 2

@@ -48,9 +48,9 @@ KEEP = 22
 """Items that a feed keeps, at most twice as many: some more than a page. So feeds are full, as they
 are after a while, and for each item that is pushed an old one goes: that is part of a push."""
 ENOUGH = 1.0
-"""Pushes of a post from which on it is told what one costs."""
+"""The number of pushes of a post from which on the cost of a push is known."""
 NO_TIME = 0.1
-"""Microseconds that a push costs at least, whatever the machine did meanwhile."""
+"""The least cost of a push in microseconds, whatever the load of the machine."""
 PUSH, PULL, HYBRID = "push all", "push none", "hybrid"
 
 
@@ -65,7 +65,8 @@ class Calibrated:
     query: float
     """A read that pulls nothing."""
     view: float = 0.0
-    """A look that is told to the application, so that it knows how often consumers look."""
+    """The cost of a view that is reported to the application, so that it knows the consumers'
+    rates."""
 
     @property
     def ratio(self) -> float:
@@ -170,8 +171,8 @@ def policies(
 
 
 def calibrated(bench: Bench, plan: Measured) -> Calibrated:
-    """H and L: what a push adds to a post of hybrid's, and what a producer less to pull from would
-    save of a read, as a server finds it out too."""
+    """Measures H and L: the cost that a push adds to a hybrid post, and the marginal cost of a
+    pull, also as a server estimates it."""
     shape = Shape().scaled(plan.scale).at_ratio(16)
     runs = {PUSH: Run(PUSH), PULL: Run(PULL), HYBRID: Run(HYBRID, THRESHOLD)}
     of = network(shape, plan.seed)
@@ -224,7 +225,7 @@ def _view_cost(bench: Bench, plan: Measured, of: Network) -> float:
 
 
 Found = tuple[Run, Counted, Row]
-"""A policy, what it did, and what the machine did meanwhile."""
+"""A policy, its results, and the load of the machine meanwhile."""
 
 
 def measured(bench: Bench, plan: Measured, of: Network, runs: Mapping[str, Run]) -> list[Found]:
@@ -263,7 +264,7 @@ def unseen_garbage() -> Iterator[None]:
 
 
 def costed(found: Found, ratio: float, known: Calibrated) -> Row:
-    """A row of what a policy did."""
+    """Makes the row of a policy."""
     run, counted, noise = found
     maintenance = 1e6 * counted.maintenance_s / counted.posts
     query = 1e6 * counted.query_s / counted.reads

@@ -82,7 +82,7 @@ class Driven:
         self.counted = Counted()
         self.diverse = diverse
         self.on_side: Callable[[str, Record], None] | None = None
-        """Told of every pair that is told its side: the consumer and what it is told."""
+        """Called for every pair that is told its side, with the consumer and the message."""
         self.epoch = 1
         self._attempts = 1
         self._reader = SlateReader(path, self._home, lambda: self.progress.batch)
@@ -102,7 +102,7 @@ class Driven:
         self.counted = Counted()
 
     def run(self, records: Sequence[Record], batch: int = BATCH) -> None:
-        """Take records in, by batches, and what follows from them."""
+        """Processes records, in batches, and their consequences."""
         for begin in range(0, max(1, len(records)), batch):
             self.batch(records[begin : begin + batch])
         self.settle()
@@ -165,8 +165,8 @@ class Driven:
                 self.on_side(key, value)
 
     def read_all(self, consumers: Sequence[str], tries: int = 1) -> None:
-        """The first page of each. With several tries the one that took the least counts: what the
-        machine adds is never negative."""
+        """Reads the first page of each feed. Of several tries the shortest counts, since the
+        machine's load only adds time."""
         best = min((self._read_all(consumers) for _ in range(tries)), key=lambda one: one.query_s)
         self.counted = self.counted + best
 
@@ -196,8 +196,8 @@ class Driven:
         return self._reader.read_tables(read)
 
     def _look(self, consumer: str, tables: BatchTables) -> tuple[int, int, int]:
-        """Read the first page of a feed: how many producers were pulled from, what else makes such
-        a read long, and how many items it has."""
+        """Reads the first page of a feed. Returns the number of producers pulled from, the other
+        cause of its length, and its number of items."""
         query = FeedQuery(self.placed, tables, consumer, NOTHING)
         options = self.placed.options
         if self.diverse:

@@ -28,7 +28,8 @@ Row = dict[str, Any]
 WITHIN = 0.1
 """Back is who costs no more than this above the baseline."""
 SMOOTH = 6
-"""Steps from then on whose median must be as low: one that was disturbed counts for nothing."""
+"""The number of later steps whose median must be as low. A single disturbed step counts for
+nothing."""
 Pair = tuple[str, str]
 
 
@@ -47,7 +48,7 @@ class Sides:
 
 
 def run(bench: Bench, plan: Flash, known: Calibrated) -> list[Row]:
-    """Points before and after the flash, and what they come to."""
+    """Measures points before and after the flash, and summarises them."""
     of = network(Shape().scaled(plan.scale).at_ratio(plan.ratio), plan.seed)
     options = Run(HYBRID, known.ratio).options
     laying = Laying(PlacedFeeds(options, NAME))
@@ -114,8 +115,8 @@ def _points(bench: Bench, plan: Flash, of: Network, driven: Driven) -> list[Row]
 
 
 def chosen(of: Network, plan: Flash) -> list[int]:
-    """The producers of the flash: of those that seldom post, with about as many followers as most
-    have."""
+    """Chooses the producers of the flash: they post rarely, and have about the typical number of
+    followers."""
     followers = np.bincount(of.producer, minlength=len(of.event_rates))
     seldom = of.event_rates <= np.median(of.event_rates)
     usual = np.abs(followers - followers.mean())

@@ -80,7 +80,7 @@ class _Star:
         self._driven.__exit__()
 
     def follow(self, count: int) -> None:
-        """Have so many followers, all of whom know which side they are on."""
+        """Adds a number of followers that all know their side."""
         for begin in range(self._followers, count, self._plan.batch):
             new = range(begin, min(count, begin + self._plan.batch))
             self._driven.run([*_looks(new, self._at)], len(new))

@@ -55,7 +55,7 @@ def fill(url: str, producers: int, consumers: int, pairs: int) -> None:
 def post(
     url: str, rate: int, seconds: float, producers: int, consumers: int, pairs: int, stop: str
 ) -> dict[str, Any]:
-    """Post so many a second, by the producers' rates, for so long or until `stop` is there."""
+    """Posts at a rate, by the producers' rates, for a duration or until `stop` exists."""
     random, share, parent = Random(1), round(rate * EVERY), os.getppid()
     weights = of(producers, consumers, pairs).event_rates.cumsum().tolist()
     names = range(producers)

@@ -48,7 +48,7 @@ class Shape:
         )
 
     def at_ratio(self, ratio: float) -> Shape:
-        """The same with so many queries for each event, in all."""
+        """Returns the same shape with a given number of queries for each event in total."""
         rate = ratio * self.event_rate * self.producers / self.consumers
         return replace(self, query_rate=rate)
 
@@ -146,8 +146,8 @@ def _degrees(count: int, pairs: int, zipf: float, random: np.random.Generator) -
 
 
 def _pairs(followers: Whole, follows: Whole, random: np.random.Generator) -> tuple[Whole, Whole]:
-    """Pairs with these counts, none twice: ends are joined at random, and those that join the same
-    two again change with others."""
+    """Draws distinct pairs with these counts. Ends are joined at random, and duplicate pairs
+    exchange ends with others."""
     producer = np.repeat(np.arange(len(followers)), followers)
     consumer = random.permutation(np.repeat(np.arange(len(follows)), follows))
     for _ in range(1_000):

@@ -20,7 +20,7 @@ from bench.served import served
 
 Row = dict[str, Any]
 LONGEST = 600.0
-"""Seconds after which whoever posts ends, whatever has become of the others."""
+"""Seconds after which a posting process ends in any case."""
 
 
 def run(bench: Bench, plan: Live) -> list[Row]:
@@ -52,7 +52,7 @@ def run(bench: Bench, plan: Live) -> list[Row]:
 
 
 def row_of(plan: Live, found: Row, sent: Row, noise: Row) -> Row:
-    """The row, from what reader and sender told. Pure."""
+    """Makes the row from the results of reader and sender. Pure."""
     cores = found["cores"]
     row: Row = {
         "what": f"{plan.posts_per_s:,} posts/s, {plan.reads_per_s:,} reads/s",

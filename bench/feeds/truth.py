@@ -22,7 +22,7 @@ class Truth:
         self._feeds: dict[str, list[Shown]] = {}
 
     def copy(self) -> Truth:
-        """Another one that is the same so far."""
+        """Returns an independent copy."""
         made = Truth()
         made._posts = {name: dict(posts) for name, posts in self._posts.items()}
         made._follows = {name: set(all_of) for name, all_of in self._follows.items()}

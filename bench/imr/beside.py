@@ -16,8 +16,8 @@ POLICIES = ("none", "order")
 
 
 def run(bench: Bench, plan: Beside, known: Calibrated) -> list[Row]:
-    """A row for each niceness, with and without shedding; the other's work as a part of what it
-    does alone."""
+    """Makes a row for each niceness, with and without shedding. The other work is relative to its
+    amount alone."""
     own, rest = nodes.split_cores()
     timed, rows = plan.timed, list[Row]()
     runs = [(nice, policy) for nice in plan.nices for policy in POLICIES]

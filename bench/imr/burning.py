@@ -10,7 +10,7 @@ STEPS = 20_000
 
 
 def burn(cores: list[int], until: float, stop: str) -> dict[str, float]:
-    """Work until a moment, or until `stop` is there; how much was done, and in what time."""
+    """Works until a time, or until `stop` exists. Returns the amount of work, and its duration."""
     if cores:
         os.sched_setaffinity(0, cores)
     parent, done, began = os.getppid(), 0, time.time()

@@ -86,7 +86,7 @@ def _messages(job: Job, node: str, records: list[Row]) -> list[Message]:
 
 
 def _estimate(job: Job, names: tuple[str, ...], panes: range, told: list[Message]) -> Estimate:
-    """The bounds of a window from what was told of its panes."""
+    """Returns the bounds of a window from the reported panes."""
     manifests: dict[tuple[str, int], PaneManifest] = {}
     values: dict[str, dict[tuple[str, int], Any]] = {}
     for message in told:

@@ -34,7 +34,7 @@ JobOptions = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The application, up: where it is, and what its agents must know."""
+    """The running application: its address, and the data that its agents need."""
 
     served: Served
     folder: Path

@@ -21,7 +21,7 @@ from bench.processes import process
 APP = str(ROOT / "bench" / "imr" / "jobs_app.py")
 PLAIN = ("-m", "millstream.cli.main", "agent")
 ENDING = 15.0
-"""Seconds that an agent has to end when it is told to."""
+"""The seconds that an agent has to end after it was told to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def _weights(node: int, nodes: int) -> tuple[float, ...]:
 
 
 def words_at(node: int, nodes: int, lines: int, words: int = WORDS) -> Iterator[list[str]]:
-    """The words of so many lines of a node."""
+    """Returns the words of a number of lines of a node."""
     random, weights = Random(f"{SEED}/{node}/{nodes}"), _weights(node, nodes)
     names = [f"w{word}" for word in range(VOCABULARY)]
     for _ in range(lines):
@@ -49,7 +49,7 @@ def pool(node: int, nodes: int, words: int = WORDS) -> tuple[bytes, ...]:
 
 
 def written(path: Path, node: int, nodes: int, lines: int, words: int = WORDS) -> Path:
-    """A log of so many lines of about so many words, from pools over and over; made once and
+    """Returns a log with a number of lines and of words, drawn from pools. It is made once and
     kept."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

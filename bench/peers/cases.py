@@ -142,6 +142,6 @@ def _row(bench: Bench, contestant: Contestant, load: Load, plan: Plan) -> dict[s
 
 
 def _middle(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The row with the middle time; one that failed, if any did."""
+    """Returns the row with the median time, or a failed row if there is one."""
     failed = [row for row in rows if "failed" in row]
     return failed[0] if failed else sorted(rows, key=lambda row: row["whole_s"])[len(rows) // 2]

@@ -70,7 +70,8 @@ class Contestant:
     collect: Command = field(default_factory=list)
     """Run once after, without being measured: writes the answers."""
     ends: Literal["itself", "done", "stopped"] = "itself"
-    """With its input; or it says when it is done; or it is told to stop once it has all events."""
+    """How the contestant ends: with its input, when it reports that it is done, or when it is
+    stopped after all events."""
     broker: bool = False
     """True if it reads a topic of Kafka."""
     durable: Callable[[Run], int] | None = None
@@ -92,7 +93,7 @@ def _snapshots(run: Run) -> int:
 
 
 def _bytewax(seconds: int) -> Callable[[Run], list[Command]]:
-    """Two processes with a snapshot every so many seconds."""
+    """Two processes with a snapshot at a fixed interval."""
 
     def commands(run: Run) -> list[Command]:
         addresses = (run.folder / "addresses").read_text()

@@ -99,7 +99,7 @@ class Seen:
     def until(
         self, reached: Callable[[], bool], process: subprocess.Popen[bytes], most: float
     ) -> bool:
-        """Look until something is reached; False if it is not in so many seconds."""
+        """Looks until a count is reached. Returns False if it is not reached in time."""
         deadline = time.monotonic() + most
         while not reached() and time.monotonic() < deadline and process.poll() is None:
             self.look()
@@ -107,7 +107,7 @@ class Seen:
         return reached()
 
     def look(self) -> None:
-        """Read what is new."""
+        """Reads new results."""
         for path in self._folder.rglob("[!._]*"):
             if any(part.startswith(("_", ".")) for part in path.relative_to(self._folder).parts):
                 continue

@@ -1,4 +1,4 @@
-"""Measures one contestant with one load: the whole run, its warm rate, and what it used.
+"""Measures a contestant with a load: the whole run, its warm rate, and its resources.
 
 The whole run is from the start of its process to its end, or to the moment at which it says that
 all results are out. The warm rate is that of the events after the first tenth, by what its own

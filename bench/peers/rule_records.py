@@ -1,4 +1,4 @@
-"""The records of ShuffleBench's shape, and what their consumers must hold in the end.
+"""The records of ShuffleBench's shape, and the expected final states of their consumers.
 
 A record has 1,024 bytes and a random number. A rule matches the numbers of one range; there are
 1,000 rules, and a record matches 0.2 of them on average. Every rule has a consumer, to which the

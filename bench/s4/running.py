@@ -118,7 +118,7 @@ class Phase:
 
 @contextmanager
 def placed(bench: Bench, workers: int) -> Iterator[Place]:
-    """A cluster of so many workers, one core each."""
+    """Starts a cluster with a number of workers of one core each."""
     folder = bench.work / "s4"
     (folder / "conf").mkdir(parents=True, exist_ok=True)
     (folder / "conf" / "spark-defaults.conf").write_text("spark.shuffle.readHostLocalDisk false\n")
@@ -136,7 +136,7 @@ def from_files(
     disturbed: Disturbed | None = None,
     *batching: str,
 ) -> Found:
-    """Run over all words of a folder to the end, with what is done to the workers meanwhile.
+    """Runs over all words of a folder to the end, with the fault on the workers meanwhile.
 
     `batching` are more words for `millstream run`.
     """
@@ -177,7 +177,7 @@ def _disturb(
     disturbed: Disturbed,
     marks: dict[str, float],
 ) -> None:
-    """Kill workers, and start as many again, when so many words are committed."""
+    """Kills workers, and starts as many again, when a number of words is committed."""
     _wait(running, lambda: _words(watch) >= disturbed.kill_at * words)
     time.sleep(MIDST)
     marks["killed"] = time.time()
@@ -206,7 +206,7 @@ def _wait(running: Started, what: Callable[[], bool]) -> None:
 def over_http(
     bench: Bench, place: Place, keys: int, source: Path, plan: Plan, truth: Callable[[int], Truth]
 ) -> list[Phase]:
-    """Send at each rate for a while, then as fast as is accepted; what each phase found.
+    """Sends at each rate for a while, then as fast as possible. Returns the results of each phase.
 
     `truth` gives the truth of the first words, of which as many are sent as the phases need.
     """

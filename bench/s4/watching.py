@@ -22,11 +22,11 @@ from millstream.errors import MillstreamError
 from millstream.stores.soft import read_committed
 
 LOOK, SAMPLE = 0.02, 0.5
-"""Seconds between two looks at what is committed, and between two samples of the processes."""
+"""Seconds between two looks at the commits, and between two samples of the processes."""
 
 
 class Commit(NamedTuple):
-    """A committed batch: when, and what is processed until then."""
+    """A committed batch: its time, and the words processed until then."""
 
     at: float
     batch: int

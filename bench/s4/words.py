@@ -1,4 +1,4 @@
-"""The words of the evaluation, and what is true of them.
+"""The words of the evaluation, and the truth about them.
 
 The paper's "10 MB" are 200,000 words of 100 characters, 50,000 of which are numbers divisible by
 three; "most of the words in the file are actually numbers". (So many characters are 20 MB: the
@@ -102,7 +102,8 @@ def truth_of(given: Iterable[Word]) -> Truth:
 
 
 def written(work: Path, count: int, files: int) -> tuple[Path, Truth]:
-    """A folder with so many words in so many files, and their truth; made once and kept."""
+    """Returns a folder with a number of words in a number of files, and their truth. It is made
+    once and kept."""
     folder = work / f"words-{count}-{SEED}-{files}"
     known = work / f"words-{count}-{SEED}-{files}.truth"
     if folder.exists() and known.exists():

@@ -122,7 +122,7 @@ class Aggregation(ms.Element):
 
 
 def application(keys: int) -> ms.App:
-    """The application with so many keys."""
+    """Returns the application with a number of keys."""
     app = ms.App("s4-evaluation")
     app.source("words", ts="ts", unit="us")
     app.add(WordReceiver(keys), keys={"words": "*"}, publishes=("eleven", "three"))
