@@ -50,6 +50,10 @@ class MemoryLetters(DeadLetters):
         self.first = None
         self._bytes, self.kept, self.cut = at
 
+    @property
+    def state(self) -> list[int]:
+        return [self._bytes, self.kept, self.cut]
+
     def add(self, file: str, offset: int, line: bytes, error: str) -> None:
         self._write({})
 
