@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from millstream.durable import write_record
+from millstream.places.memory_place import MemoryPlace
 from millstream.stores.function_counts import (
     LARGE_BATCHES,
     FunctionCounts,
@@ -15,6 +16,7 @@ from millstream.stores.function_counts import (
     Unranked,
     merged,
 )
+from millstream.stores.home import Facts
 from millstream.stores.progress import (
     BatchTiming,
     Latency,
@@ -23,6 +25,14 @@ from millstream.stores.progress import (
     SourceProgress,
     decoded,
 )
+from millstream.stores.shared.commit_record import (
+    CommitRecord,
+    decode_commit,
+    encode_commit,
+    state_of,
+)
+from millstream.stores.shared.manifest import ShardManifest
+from millstream.stores.shared.shared_home import SharedHome
 from millstream.stores.soft import FLUSHED, read_flushed
 
 SUMS = [
@@ -125,3 +135,14 @@ def test_a_progress_without_functions_is_read_as_it_is() -> None:
     progress = Progress(batch=3, emitted={"in": 5}, events=5)
     assert decoded(msgspec.json.encode(progress)) == progress
     assert decoded(None) == Progress()
+
+
+def test_a_commit_of_an_earlier_format_is_read(tmp_path: Path) -> None:
+    """The commits of a shared store hold the same record."""
+    commit = CommitRecord(
+        **{"batch": 7, "epoch": 1, "id": "x", "written": 71, "host": "h", "manifest_at": 7},
+        **{"progress": EARLIER.encode(), "manifest": ShardManifest(), "facts": b"{}"},
+    )
+    state = state_of(decode_commit(encode_commit(commit)))
+    home = SharedHome(MemoryPlace(), tmp_path, Facts("retail", 1, {}, format=4), state)
+    check(home.committed_progress())
