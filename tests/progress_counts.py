@@ -19,8 +19,12 @@ def functions(**counts: Mapping[str, Any]) -> dict[str, FunctionCounts]:
 
 
 def set_fields(progress: Progress, **fields: Any) -> Progress:
-    """Sets fields of a progress and of its parts, and counts of functions, given by function."""
-    for name, value in fields.items():
+    """Sets fields of a progress and of its parts, and counts of functions, given by function.
+
+    `waiting_at` and `late_at` are counts of functions, where the progress has totals of that name.
+    """
+    for given, value in fields.items():
+        name = given.removesuffix("_at")
         if name in FunctionCounts.__struct_fields__ and isinstance(value, Mapping):
             for function, count in value.items():
                 counts = progress.functions.setdefault(function, FunctionCounts())

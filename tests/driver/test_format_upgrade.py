@@ -133,7 +133,7 @@ def test_a_store_of_format_4_is_carried_over_once(stores: Made, tmp_path: Path) 
         assert after.counts(name).slates == counts.slates
         assert after.counts(name).residual == 0
     assert slates(store) == slates(stores.after(BATCHES))
-    assert verify(store).found == []
+    assert verify(store).faults == []
     said.clear()
     stores.start(store, say=said.append)
     assert said == []
