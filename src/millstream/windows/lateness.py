@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from millstream.counted_nouns import counted
 from millstream.model.duration import UNITS, shown_duration
 from millstream.windows.accounts import NodeAccount
 
@@ -40,15 +41,15 @@ def misdated_warning(node: str, read: int, misdated: int) -> str | None:
 
     >>> misdated_warning("web1", 3_200, 12)
     >>> print(misdated_warning("web1", 3_200, 1_600))
-    web1: 50% of 3,200 records were set aside for their times, which are implausible: are they of \
-another unit, format or zone (unit, time_format, zone)? Its dead letters say more
+    web1: set aside 50% of 3,200 records for implausible times: have they another unit, format or \
+zone (unit, time_format, zone)? The dead letters say more
     """
     if read < LEAST or misdated < PART * read:
         return None
     return (
-        f"{node}: {misdated / read:.0%} of {read:,} records were set aside for their times, which "
-        "are implausible: are they of another unit, format or zone (unit, time_format, zone)? Its "
-        "dead letters say more"
+        f"{node}: set aside {misdated / read:.0%} of {counted(read, 'record')} for implausible "
+        "times: have they another unit, format or zone (unit, time_format, zone)? The dead letters "
+        "say more"
     )
 
 
