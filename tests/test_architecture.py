@@ -40,7 +40,7 @@ KNOWS = {
     "testing": "errors nearest model codec slate_versions reference reference_changes "
     "reference_final",
     "elements": "errors nearest model codec algebra",
-    "windows": "errors nearest model codec algebra trees messages",
+    "windows": "errors counted_nouns nearest model codec algebra trees messages",
     "feeds": "errors nearest model codec messages",
     "places": "errors extras durable retry_pause",
     "kafka": "errors counted_nouns extras nearest",

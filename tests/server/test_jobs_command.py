@@ -81,8 +81,8 @@ def test_much_that_is_set_aside_for_its_times_is_said(tmp_path: Path) -> None:
     *_, heads, web1, _, _, _, last = jobs("errors", "--store", str(made.path)).stdout.splitlines()
     assert (heads.split()[-1], web1.split()[-1]) == ("misdated", "60")
     assert last.startswith(
-        "warning: web1: set aside 55% of 110 records for implausible times: have they another unit, "
-        "format or zone (unit, time_format, zone)?"
+        "warning: web1: set aside 55% of 110 records for implausible times: have they another "
+        "unit, format or zone (unit, time_format, zone)?"
     )
 
 
