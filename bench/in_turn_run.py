@@ -19,7 +19,7 @@ from bench.apart import begun, run_apart
 from bench.bench import Bench
 from bench.processes import Sampler, Usage
 
-EVENTS = 1_000_000
+EVENTS = 4_000_000
 KEYS = 100_000
 BATCHES = 5
 SLATES = 1_000_000
@@ -39,7 +39,7 @@ def tweets(bench: Bench) -> Path:
 
 
 def scattered(bench: Bench) -> Path:
-    return data.scattered(bench.data, EVENTS // 2, KEYS, BATCHES)
+    return data.scattered(bench.data, 500_000, KEYS, BATCHES)
 
 
 HTTP = "HTTP intake"
