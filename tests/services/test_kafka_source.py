@@ -232,7 +232,7 @@ def test_start_at_the_latest(kafka: KafkaBrokers, tmp_path: Path) -> None:
 
 def test_keys_times_and_headers_of_records(kafka: KafkaBrokers, tmp_path: Path) -> None:
     """Without fields of its own a source has the record's key and time; headers go into a field."""
-    topic = kafka.new_topic()
+    topic = kafka.new_topic(config={"retention.ms": "-1"})  # the record is years old
     Sender(kafka).send(
         topic, [{"n": 1}], key="käy".encode(), timestamp=1_700_000_000_123, headers={"via": b"x"}
     )
