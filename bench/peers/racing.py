@@ -29,6 +29,8 @@ from bench.peers.progress import processed
 LOOK_SECONDS = 0.02
 COLD = 0.1
 """The share of the events that the warm rate leaves out."""
+MOMENT = 0.1
+"""Calls within this share of the run have no rate."""
 SETTLED_SECONDS = 5.0
 """For so long, answers may be on their way into files after a run has said that it is done."""
 Marks = list[tuple[int, float]]
@@ -82,13 +84,19 @@ def python_of(contestant: Contestant) -> Path:
 def warm_rate(marks: Marks, events: int) -> float | None:
     """Events a second after the first tenth; None if there was too little to see.
 
+    A system that reads all of its input before it calls the function has no such rate: its calls
+    come within a moment.
+
     >>> warm_rate([(0, 0.0), (10, 5.0), (60, 6.0), (100, 6.5)], 100)
     60.0
+    >>> warm_rate([(0, 0.0), (10, 5.0), (60, 5.1), (100, 5.2)], 100)
     """
     later = [mark for mark in marks if mark[0] >= COLD * events]
     if len(later) < 2:
         return None
     (first, began), (last, ended) = later[0], later[-1]
+    if ended - began < MOMENT * (ended - marks[0][1]):
+        return None
     return (last - first) / (ended - began)
 
 

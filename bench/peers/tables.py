@@ -30,6 +30,8 @@ def part(found: Record, name: str) -> str:
 
 def load(found: Record, name: str) -> str:
     """The table of a load: its contestants, the one with the shortest run first."""
+    if name not in found["settings"]["measured"]:
+        return f"Not measured yet: `make bench-peers ONLY={name}`.\n"
     rows = [row for row in found["rows"] if row["experiment"] == name]
     rows.sort(key=lambda row: ("failed" in row, row.get("whole_s", row.get("p50_s", 0.0))))
     columns = [column for column in COLUMNS if any(row.get(column) for row in rows)]
