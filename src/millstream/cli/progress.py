@@ -191,7 +191,7 @@ def summary(result: RunSummary) -> str:
     """Describes the whole run in one line."""
     speed = result.events / result.seconds if result.seconds > 0 else 0.0
     # With a few events only, the rate would measure the start of Spark.
-    rate = f" ({speed:,.0f} events/s)" if speed >= 1 else ""
+    rate = f" ({counted(round(speed), 'event')}/s)" if speed >= 1 else ""
     events, batches = counted(result.events, "event"), counted(result.batches, "batch", "batches")
     retried = f", {result.retried:,} retried" if result.retried else ""
     return f"{events} in {batches}, {result.seconds:.1f} s{rate}{retried}" + _troubles(
