@@ -2,6 +2,7 @@
 .PHONY: help setup setup-tests demo test test-faults test-services test-schema test-cluster test-wheel faults faults-cluster faults-services check bench bench-services bench-s4 bench-imr bench-feeds bench-peers docs pin clean
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
+SHAPE := $(addprefix tests/test_,architecture.py size_limits.py doctests.py docs.py docs_site.py element_examples.py)
 
 help:  ## list the chores
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -52,10 +53,11 @@ faults-services: setup  ## the fault runs with real servers; SEEDS, ONLY as abov
 	@PYTHON=$(PY) scripts/cassandra-server install >/dev/null
 	@PYTHON=$(PY) $(PY) -m fault_runs --services $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ONLY),--only $(ONLY))
 
-check: setup  ## format, lint and types
+check: setup  ## format, lint, types, and the tests of the whole tree's shape
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
+	@$(PY) -m pytest -q -n 0 -m "not spark" $(SHAPE)
 
 bench: setup  ## all benchmarks; BENCH="keyed_updates latency" for some
 	@$(PY) -m bench $(BENCH)
@@ -66,8 +68,8 @@ bench-services: setup  ## benchmarks with real servers, which are fetched the fi
 	@PYTHON=$(PY) scripts/kafka-server install >/dev/null
 	@$(PY) -m bench $(or $(BENCH),tables kafka) $(if $(QUICK),--quick)
 
-bench-s4: setup  ## the evaluation of S4 rebuilt, half an hour; QUICK=1 only to see that it works
-	@$(PY) -m bench s4 $(if $(QUICK),--quick)
+bench-s4: setup  ## the evaluation of S4 rebuilt, half an hour; ONLY="files ..." for some, QUICK=1
+	@$(PY) -m bench s4 $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 	@$(if $(QUICK),,$(PY) -m docs.build)
 
 bench-imr: setup  ## the evaluation of iMR rebuilt, 25 minutes; ONLY="fig8 ..." for some, QUICK=1

@@ -88,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Run benchmarks.")
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(CASES)}; or all")
     parser.add_argument("--quick", action="store_true", help="small: to see that it works")
-    only = "some experiments of the case imr, feeds or peers, as in --only fig8"
+    only = "some experiments of the case s4, imr, feeds or peers, as in --only fig8"
     parser.add_argument("--only", nargs="+", default=(), metavar="experiment", help=only)
     parser.add_argument("--check", action="store_true", help="fail where a bar is missed")
     parser.add_argument("--work", type=Path, default=WORK, help="the folder for data and stores")

@@ -6,9 +6,6 @@ Spark's fixed time for each batch is the same for all and would hide the differe
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 from bench import data, on_millstream
 from bench.bench import Bench
 from bench.figures import Bar, Outcome
@@ -23,10 +20,12 @@ def run(bench: Bench) -> Outcome:
     uniform = data.uniform(bench.data, events, KEYS, BATCHES)
     hot = data.one_hot(bench.data, events, KEYS, HOT, BATCHES)
     rows = [
-        _measured(bench, "an update for each event, uniform keys", "counter", uniform),
-        _measured(bench, "count, uniform keys", "count", uniform),
-        _measured(bench, f"count, one key with {HOT:.0%}", "count", hot),
-        _measured(bench, "sum, uniform keys", "sum", uniform),
+        on_millstream.measured(
+            bench, "an update for each event, uniform keys", "counter", uniform, BATCHES
+        ),
+        on_millstream.measured(bench, "count, uniform keys", "count", uniform, BATCHES),
+        on_millstream.measured(bench, f"count, one key with {HOT:.0%}", "count", hot, BATCHES),
+        on_millstream.measured(bench, "sum, uniform keys", "sum", uniform, BATCHES),
     ]
     update, count, one_hot, total = (row["events_per_s"] for row in rows)
     figures = {
@@ -42,16 +41,4 @@ def run(bench: Bench) -> Outcome:
         [Bar("ratio_count", count / update, 3), Bar("ratio_hot", one_hot / count, 0.9)],
         {"events": events, "keys": KEYS, "batches": BATCHES, "hot": HOT, "shards": 16},
         ["ratio_count, ratio_sum: against the update; ratio_hot: against count of uniform keys"],
-    )
-
-
-def _measured(bench: Bench, what: str, app: str, source: Path) -> dict[str, Any]:
-    return bench.measure(
-        what,
-        on_millstream.run_all,
-        app=app,
-        order="arrival",
-        source=source,
-        store=bench.fresh("store"),
-        batches=BATCHES,
     )

@@ -6,9 +6,6 @@ are large, as in `bench.aggregates`.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 from bench import data, on_millstream
 from bench.bench import Bench
 from bench.figures import Bar, Outcome
@@ -23,9 +20,11 @@ def run(bench: Bench) -> Outcome:
     events = 40_000 if bench.quick else 8_000_000
     source = data.uniform(bench.data, events, KEYS, BATCHES)
     rows = [
-        _measured(bench, "an update for each event", "mean", source),
-        _measured(bench, "batch=True", "batch_mean", source),
-        _measured(bench, "batch=True, across_keys=True", "table_mean", source),
+        on_millstream.measured(bench, "an update for each event", "mean", source, BATCHES),
+        on_millstream.measured(bench, "batch=True", "batch_mean", source, BATCHES),
+        on_millstream.measured(
+            bench, "batch=True, across_keys=True", "table_mean", source, BATCHES
+        ),
     ]
     each, batch, table = (row["events_per_s"] for row in rows)
     return Outcome(
@@ -35,16 +34,4 @@ def run(bench: Bench) -> Outcome:
         [Bar("events_per_s", table, WANTED)],
         {"events": events, "keys": KEYS, "batches": BATCHES, "shards": 16},
         ["ratio_batch, ratio_table: against the update that is called for each event"],
-    )
-
-
-def _measured(bench: Bench, what: str, app: str, source: Path) -> dict[str, Any]:
-    return bench.measure(
-        what,
-        on_millstream.run_all,
-        app=app,
-        order="arrival",
-        source=source,
-        store=bench.fresh("store"),
-        batches=BATCHES,
     )

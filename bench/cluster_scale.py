@@ -206,7 +206,7 @@ def _evened(seats: SeatPlan, hosts: dict[str, int], at: float, found: Month) -> 
 def measured_row_bytes(folder: Path, rows: int = 30_000) -> float:
     """The bytes of a changed row in the changes objects of a batch of the benchmark's counter."""
     source = data.uniform(folder / "data", rows, 20 * rows, 1)
-    settings = Settings(
+    settings = Settings.of(
         "bench",
         folder / "work",
         {"events": f"json:{source}"},

@@ -16,6 +16,7 @@ from millstream.stores.contract import (
     Store,
     View,
 )
+from millstream.stores.read_rows import NOTHING_READ, ReadRows
 
 
 class Crash(Exception):  # simulates the end of the process
@@ -35,12 +36,14 @@ class CrashingShard:
     def at(self, committed: int) -> View:
         return self.shard.at(committed)
 
-    def commit(self, fence: Fence, changes: Mapping[str, Changes]) -> None:
+    def commit(
+        self, fence: Fence, changes: Mapping[str, Changes], read: ReadRows | None = None
+    ) -> None:
         if self.store.left is not None:
             if self.store.left == 0:
                 raise Crash
             self.store.left -= 1
-        self.shard.commit(fence, changes)
+        self.shard.commit(fence, changes, read)
 
     def roll_back(self, epoch: int, committed: int) -> bool:
         return self.shard.roll_back(epoch, committed)
@@ -75,9 +78,12 @@ class CrashingStore:
         return CrashingShard(self.store.shard(number), self)
 
     def commit(
-        self, fence: Fence, changes: Mapping[int, Mapping[str, Changes]]
+        self,
+        fence: Fence,
+        changes: Mapping[int, Mapping[str, Changes]],
+        read: Mapping[int, ReadRows] = NOTHING_READ,
     ) -> list[ChangesRef]:
-        return commit_each(self, fence, changes)
+        return commit_each(self, fence, changes, read)
 
     def close(self) -> None:
         self.store.close()

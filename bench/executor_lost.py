@@ -101,7 +101,7 @@ class LiveRun:
         self._counted, self._error = 0, ""
         self._seconds: list[float] = []
         self._stop, self._full, self._lock = threading.Event(), threading.Event(), threading.Lock()
-        self._settings = Settings(
+        self._settings = Settings.of(
             "bench",
             root / "work",
             {"events": f"json:{self._source}"},

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bench.apart import RunFailedError
 from bench.bench import Bench
@@ -22,10 +22,43 @@ from bench.calibration import calibrate
 from bench.figures import Bar, Outcome
 from bench.machine import commit
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Measured = TypeVar("Measured", bound="DataclassInstance")
 Row = dict[str, Any]
 Figures = dict[str, float]
-Experiments = Mapping[str, Callable[[], list[Row]]]
-"""The functions that return the rows of each experiment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One experiment: its part of the plan, and the function that returns its rows."""
+
+    plan: Any
+    run: Callable[[Bench, Any], list[Row]]
+
+
+class SharedMeasurement(Generic[Measured]):
+    """A measurement that several experiments use, made when the first of them needs it."""
+
+    def __init__(self, name: str, measure: Callable[[], Measured]) -> None:
+        self._name, self._measure = name, measure
+        self._known: Measured | None = None
+
+    def needed_by(
+        self, run: Callable[[Bench, Any, Measured], list[Row]]
+    ) -> Callable[[Bench, Any], list[Row]]:
+        """An experiment that is given the measurement."""
+        return lambda bench, plan: run(bench, plan, self._value())
+
+    def row(self) -> Row:
+        """The measurement by its name; empty if no experiment has needed it."""
+        return {} if self._known is None else {self._name: asdict(self._known)}
+
+    def _value(self) -> Measured:
+        if self._known is None:
+            self._known = self._measure()
+        return self._known
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +69,8 @@ class Judging:
     of: Mapping[str, Callable[[list[Row]], Figures]]
     limits: Mapping[str, tuple[float, bool]]
     notes: Sequence[str]
+    across: Callable[[list[Row]], Figures] = lambda rows: {}
+    """Computes figures from the rows of all experiments."""
 
     def figures(self, rows: Iterable[Row]) -> Figures:
         """The main figures of the experiments that have rows."""
@@ -43,6 +78,7 @@ class Judging:
         for row in rows:
             by.setdefault(row["experiment"], []).append(row)
         found: Figures = {"failed": float(len(by.pop("failed", [])))}
+        found |= self.across([row for of in by.values() for row in of])
         for name, of in by.items():
             if name in self.of:
                 found |= self.of[name](of)
@@ -62,11 +98,9 @@ class Evaluation:
 
     bench: Bench
     case: str
-    experiments: Experiments
-    plans: Mapping[str, Any]
-    """The size of each experiment."""
+    experiments: Mapping[str, Experiment]
     judging: Judging
-    shared: Callable[[], Row]
+    shared: Callable[[], Row] = dict
     """Measurements that several experiments share, by name; empty if no experiment of this run has
     used them. Each experiment keeps those known when it ran, since others may run later."""
     each: Callable[[Outcome], object] | None = None
@@ -90,7 +124,7 @@ class Evaluation:
                 "date": datetime.now(UTC).isoformat(timespec="seconds"),
                 "seconds": round(seconds),
                 "calibration": round(speed, 2),
-                "plan": asdict(self.plans[name]),
+                "plan": asdict(self.experiments[name].plan),
                 **self.shared(),
             }
             self.bench.say(f"  {name}: {len(of)} rows ({seconds:.0f} s)")
@@ -116,7 +150,9 @@ class Evaluation:
         """The rows of an experiment; a failure becomes a row, and the others go on."""
         self.bench.say(f"  {name} ... {datetime.now():%H:%M:%S}")
         try:
-            return [{"experiment": name, **row} for row in self.experiments[name]()]
+            experiment = self.experiments[name]
+            rows = experiment.run(self.bench, experiment.plan)
+            return [{"experiment": name, **row} for row in rows]
         except (RunFailedError, TimeoutError, subprocess.SubprocessError) as error:
             self.bench.say(f"  {name} FAILED: {error}")
             return [{"experiment": "failed", "what": name, "error": str(error)[:300]}]

@@ -21,20 +21,8 @@ def run(bench: Bench) -> Outcome:
     source = data.uniform(bench.data, events, KEYS, BATCHES)
     rows = [
         *ours(bench, "counter", source),
-        bench.measure(
-            "spark: transformWithState",
-            on_spark.transform_with_state,
-            source=source,
-            checkpoint=bench.fresh("checkpoint"),
-            files=1,
-        ),
-        bench.measure(
-            "spark: SQL count",
-            on_spark.sql_count,
-            source=source,
-            checkpoint=bench.fresh("checkpoint"),
-            files=1,
-        ),
+        on_spark.measured(bench, "transformWithState", on_spark.transform_with_state, source),
+        on_spark.measured(bench, "SQL count", on_spark.sql_count, source),
     ]
     arrival, _, tws, sql = (row["events_per_s"] for row in rows)
     figures = {
@@ -58,14 +46,6 @@ def run(bench: Bench) -> Outcome:
 def ours(bench: Bench, app: str, source: Any, batches: int = BATCHES) -> list[dict[str, Any]]:
     """Millstream's rows, in both orders."""
     return [
-        bench.measure(
-            f"millstream: {app}, {order}",
-            on_millstream.run_all,
-            app=app,
-            order=order,
-            source=source,
-            store=bench.fresh("store"),
-            batches=batches,
-        )
+        on_millstream.measured(bench, f"millstream: {app}, {order}", app, source, batches, order)
         for order in ("arrival", "event-time")
     ]

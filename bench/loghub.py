@@ -8,6 +8,8 @@ You can put your own logs into the folder too, as NAME.log. For each log a root 
 of all windows, and once with none, the default. With corrections the truth must lie within the
 bounds of every window's last answer. An earlier answer, or one that is not corrected, may be broken
 by late lines (`broken`, and `broken, uncorrected`), unless it claims a confidence (`overclaimed`).
+A last answer that was corrected must not be called complete, nor have an area of 1, if it lacks
+lines (`called complete`).
 The Apache log is read once more with a latency: no line may be lost to it, within 20 seconds. Exits
 with 1 if any of this does not hold, if a window with lines has no answer, or if a process failed. A
 run over all logs writes `bench/results/loghub.json`.
@@ -55,7 +57,7 @@ app.add(
 CORRECTED = {"corrections": 2_000_000}
 LATENCY_LOG, LATENCY, LATENCY_SECONDS = "Apache", "10s", 20.0
 """The log that is read with a latency too, the latency, and the most seconds that this may take."""
-BAD = ("unanswered", "wrong", "overclaimed", "lost", "failed")
+BAD = ("unanswered", "wrong", "overclaimed", "called complete", "lost", "failed")
 """The columns that must be 0."""
 Answer = dict[str, Any]
 PATIENCE = 1_800.0
@@ -137,7 +139,7 @@ def judged(log: Path, form: Form, length: str) -> dict[str, Any]:
     every = sum(truth.values()) + without
     reading = reading_of(log, form, length, truth, every, CORRECTED)
     once = reading_of(log, form, length, truth, every, {})
-    row = row_of(log.stem.removesuffix("_2k"), truth, every, reading)
+    row = row_of(log.stem.removesuffix("_2k"), truth, every, reading, corrected=True)
     broken = [at for at, said in once.answers.items() if not within(said[-1], truth[at])]
     overclaimed = sum(claims(once.answers[at][-1]) for at in broken)
     row["overclaimed"] += overclaimed
@@ -145,8 +147,11 @@ def judged(log: Path, form: Form, length: str) -> dict[str, Any]:
     return {**row, "broken, uncorrected": len(broken)}
 
 
-def row_of(what: str, truth: Counter[int], every: int, reading: Reading) -> dict[str, Any]:
-    """Compares the answers over a log with the truth. Only a window's last answer must hold it."""
+def row_of(
+    what: str, truth: Counter[int], every: int, reading: Reading, *, corrected: bool
+) -> dict[str, Any]:
+    """Compares the answers over a log with the truth. Only a window's last answer must hold it.
+    `corrected`: all windows are corrected."""
     answers = reading.answers
     # Lines with implausible times may be alone in their windows; they are counted as dead.
     unanswered = sum(count for at, count in truth.items() if at not in answers)
@@ -169,6 +174,11 @@ def row_of(what: str, truth: Counter[int], every: int, reading: Reading) -> dict
         "wrong": sum(not within(answer, truth[at]) for at, answer in last.items()),
         "broken": len(broken),
         "overclaimed": sum(map(claims, broken)),
+        "called complete": sum(
+            answer["records"] < truth[at] and calls_complete(answer) for at, answer in last.items()
+        )
+        if corrected
+        else 0,
         "lost": 0,
         "failed": int(reading.failed),
         "seconds": round(reading.seconds, 1),
@@ -181,7 +191,9 @@ def latency_row(log: Path, form: Form, length: str) -> dict[str, Any]:
     truth, without = truth_of(log, form, microseconds(length, "--range"))
     every = sum(truth.values()) + without
     reading = reading_of(log, form, length, truth, every, {"latency": LATENCY})
-    row = row_of(f"{log.stem.removesuffix('_2k')}, latency {LATENCY}", truth, every, reading)
+    row = row_of(
+        f"{log.stem.removesuffix('_2k')}, latency {LATENCY}", truth, every, reading, corrected=False
+    )
     row["lost"] = sum(
         truth[at] - said[-1]["records"]
         for at, said in reading.answers.items()
@@ -236,6 +248,11 @@ def within(answer: Answer, truth: int) -> bool:
 def claims(answer: Answer) -> bool:
     """True if an answer's bounds claim to hold whatever comes late."""
     return answer["total"]["final"] or answer["total"]["confidence"] is not None
+
+
+def calls_complete(answer: Answer) -> bool:
+    """True if an answer says that it lacks nothing."""
+    return bool(answer["why"] == "complete" or answer["coverage"]["area"] == 1.0)
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Lines of Markdown for the tables and pictures of result pages."""
+"""Lines of Markdown for the tables of result pages."""
 
 from __future__ import annotations
 
@@ -14,11 +14,6 @@ def head(first: str, names: Sequence[str]) -> list[str]:
 def row(cells: Iterable[Any]) -> str:
     """A line of a table."""
     return f"| {' | '.join(map(str, cells))} |"
-
-
-def picture(name: str, what: str) -> list[str]:
-    """A picture, and a text that describes it."""
-    return [f"![{what}](../pictures/{name}.svg)"]
 
 
 def text(lines: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import millstream as ms
+from bench.bench import Bench
 from bench.data import length_of
 from bench.means import batch_mean, mean, table_mean
 from bench.processes import below, processes
@@ -144,6 +145,21 @@ SOURCES = {"hot_topics": "tweets"}
 """The sources that are not called `events`."""
 
 
+def measured(
+    bench: Bench, what: str, app: str, source: Path, batches: int, order: str = "arrival"
+) -> dict[str, Any]:
+    """The row of a run of an application over files, in a process of its own (`run_all`)."""
+    return bench.measure(
+        what,
+        run_all,
+        app=app,
+        order=order,
+        source=source,
+        store=bench.fresh("store"),
+        batches=batches,
+    )
+
+
 def run_all(
     app: str,
     order: str,
@@ -181,7 +197,7 @@ def run_all(
             spent.append(sum(one.cpu for one in below(os.getpid(), processes())))
 
     began = time.perf_counter()
-    settings = Settings(
+    settings = Settings.of(
         "bench",
         Path(store),
         {SOURCES.get(app, "events"): address or f"json:{source}"},
@@ -227,6 +243,6 @@ def run_until(
 
     threading.Thread(target=watch, daemon=True).start()
     sources = {SOURCES.get(app, "events"): address}
-    settings = Settings("bench", Path(store), sources, place=place, cache=cache)
+    settings = Settings.of("bench", Path(store), sources, place=place, cache=cache)
     summary = run(APPS[app](order), settings, report, stop=asked)
     return {"batches": batches, "late": summary.late, "dead_letters": summary.dead_letters}

@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from bench.bench import Bench
 from millstream.spark.jvm_noise import filtered_stderr
 
 SCHEMA = "key string, ts long, n int"
@@ -54,6 +55,14 @@ class Count(StatefulProcessor):
 
     def close(self) -> None:
         pass
+
+
+def measured(
+    bench: Bench, what: str, count: Callable[..., dict[str, Any]], source: Path
+) -> dict[str, Any]:
+    """The row of a way to count the events of files, in a process of its own."""
+    checkpoint = bench.fresh("checkpoint")
+    return bench.measure(f"spark: {what}", count, source=source, checkpoint=checkpoint, files=1)
 
 
 def transform_with_state(source: str, checkpoint: str, files: int) -> dict[str, Any]:

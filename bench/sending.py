@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections import Counter
+from collections.abc import Callable
 from itertools import islice
 from random import Random
 from typing import Any
@@ -47,13 +48,29 @@ def fill(url: str, keys: int, batch: int) -> None:
 def feed(
     url: str, rate: int, every: float, seconds: float, keys: int, stop: str, drift: int = 0
 ) -> dict[str, Any]:
-    """Post `rate` events a second, in one request each beat, for `seconds` or until `stop` exists.
-
-    The beat does not wait for answers. Events have times since the beat before. With `drift`, this
-    many keys a second are replaced by others.
-    """
-    random, share, beats, parent = Random(1), round(rate * every), seconds / every, os.getppid()
+    """Post `rate` events a second of random keys (`post_beats`). Events have times since the beat
+    before. With `drift`, this many keys a second are replaced by others."""
+    random, share = Random(1), round(rate * every)
     offset = time.time() - now()
+
+    def body(number: int, due: float) -> bytes:
+        created = [due + offset - every * (share - n) / share for n in range(share)]
+        return lines(random, keys, created, int(number * every * drift))
+
+    return post_beats(url, f"/streams/{STREAM}", every, seconds, stop, body)
+
+
+def post_beats(
+    url: str,
+    path: str,
+    every: float,
+    seconds: float,
+    stop: str,
+    body: Callable[[int, float], bytes],
+) -> dict[str, Any]:
+    """Post one request each beat, for `seconds` or until `stop` exists. The beat does not wait for
+    answers. `body` makes a request of the beat's number and of the time at which it is due."""
+    beats, parent = seconds / every, os.getppid()
     waits: list[float] = []
     statuses: Counter[int] = Counter()
     accepted, began = 0, now()
@@ -65,10 +82,7 @@ def feed(
             gone = os.getppid() != parent or os.path.exists(stop)
             if number + 1 < round(beats) and not gone:
                 beat(number + 1)
-            created = [due + offset - every * (share - n) / share for n in range(share)]
-            first = int(number * every * drift)
-            body = lines(random, keys, created, first)
-            return post_request(url, f"/streams/{STREAM}", NDJSON, body)
+            return post_request(url, path, NDJSON, body(number, due))
 
         load.at(due, ask, told)
 

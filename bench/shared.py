@@ -169,7 +169,7 @@ def _fill_log(address: str, source: Path) -> None:
     for path in sorted(source.glob("[!.]*")):
         lines = path.read_bytes().splitlines()
         for first in range(0, len(lines), LOG_RECORDS):
-            writer.append([Entry(lines[first : first + LOG_RECORDS])])
+            writer.append([Entry.of(lines[first : first + LOG_RECORDS])])
     writer.close()
 
 

@@ -100,7 +100,7 @@ def run_into(store: str, source: str, sink: str, batches: int) -> dict[str, Any]
 
     length = sum(path.stat().st_size for path in Path(source).iterdir())
     began = time.perf_counter()
-    settings = Settings(
+    settings = Settings.of(
         "bench",
         Path(store),
         {"orders": f"json:{source}"},

@@ -1,12 +1,15 @@
 """The code of a batch's tasks alone, without Spark: processor time on one core, event by event.
 
-    python -m bench.task_code [APP ...] [--events 500000] [--keys 100000] [--lines]
+    python -m bench.task_code [APP ...] [--events 500000] [--keys 100000] [--order event-time]
+        [--lines]
 
 Runs the tasks of the shuffled lane one after the other in this process: reading, routing, frames,
 cells, and the commit to LMDB. The first batch makes the slates and the following ones are measured;
 the best one is reported, in nanoseconds of processor time an event, beside a loop in plain Python
-over the same files. `--lines` shows on which lines the time was spent (the interpreter's own
-profiling slows calls down, so a signal samples the lines instead).
+over the same files. In event-time order a batch feeds what the one before it has read. The events
+of `hot_topics` are tweets, about as many a day as in `bench.in_turn`. `--lines` shows on which
+lines the time was spent (the interpreter's own profiling slows calls down, so a signal samples the
+lines instead).
 
 The figures of two commits are comparable if they alternate on a machine that does nothing else.
 """
@@ -26,19 +29,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import get_args
 
 import msgspec
 
 from bench import data
 from bench.on_millstream import APPS
+from millstream.driver.batch_plan.next_beat import next_beat
 from millstream.driver.job import BatchJob, Row, SourceSplit
 from millstream.driver.job_store import close_stores
 from millstream.driver.stages import first_stage, layer_stage, reports_in
-from millstream.engine.beat import Beat
 from millstream.engine.plan import Plan
+from millstream.engine.progress import advanced
 from millstream.model.slate import Table
+from millstream.model.workflow import Order
 from millstream.sources.formats import InputSplit
 from millstream.stores.home import Home
+from millstream.stores.progress import Progress
 
 WORK = Path(tempfile.gettempdir()) / "millstream-bench"
 MEASURED = 3
@@ -46,13 +53,16 @@ MEASURED = 3
 TASKS, SHARDS = 2, 16
 
 
-def plain_loop(path: Path) -> dict[str, int]:
+TWEETS, TWEETS_A_DAY = "hot_topics", 100_000
+
+
+def plain_loop(path: Path, field: str) -> dict[str, int]:
     """Counts in a dict: the cost of the application's function without a framework."""
     decode = msgspec.json.Decoder().decode
     slates: dict[str, int] = {}
     with open(path, "rb") as file:
         for line in file:
-            key = decode(line)["key"]
+            key = decode(line)[field]
             slates[key] = slates.get(key, 0) + 1
     return slates
 
@@ -60,8 +70,8 @@ def plain_loop(path: Path) -> dict[str, int]:
 class Tasks:
     """Runs the batches of one application."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        self._plan = Plan(APPS[name]("arrival").workflow(), SHARDS, frozenset())
+    def __init__(self, name: str, order: str, folder: Path) -> None:
+        self._plan = Plan(APPS[name](order).workflow(), SHARDS, frozenset())
         kinds = {
             update.name: "table" if update.slate is Table else update.slate.__name__
             for update in self._plan.workflow.updates
@@ -69,17 +79,28 @@ class Tasks:
         shutil.rmtree(folder, ignore_errors=True)
         self._home = Home.make(folder, "bench", SHARDS, kinds)
         self._attempts = itertools.count()
+        self._progress = Progress()
         self.reading = self.layers = 0.0
 
     def batch(self, number: int, path: Path) -> None:
         size = path.stat().st_size
         half = size // TASKS
         splits = [
-            SourceSplit("events", "json", InputSplit(str(path), start, stop))
+            SourceSplit(source.name, "json", InputSplit(str(path), start, stop))
+            for source in self._plan.workflow.sources
             for start, stop in ((0, half), (half, size))
         ]
-        beat = Beat(1, number, time.time_ns() // 1_000, None, None)
         groups = tuple((split,) for split in splits)
+        beat = next_beat(
+            self._plan.workflow,
+            self._progress,
+            epoch=1,
+            batch=number,
+            clock=time.time_ns() // 1_000,
+            started=None,
+            final=False,
+            lane="shuffled",
+        )
         job = BatchJob(beat, self._home.path, "bench", SHARDS, TASKS, groups)
         began = time.process_time()
         rows: list[Row] = []
@@ -98,6 +119,7 @@ class Tasks:
         self.layers = time.process_time() - began
         reports = reports_in(rows)
         assert sum(report.dead_letters for report in reports) == 0
+        self._progress = advanced(self._progress, reports, number, beat.clock, {})
 
 
 @contextmanager
@@ -134,24 +156,39 @@ def main() -> None:
     parser.add_argument("apps", nargs="*", default=["counter"], choices=list(APPS))
     parser.add_argument("--events", type=int, default=500_000)
     parser.add_argument("--keys", type=int, default=100_000)
+    parser.add_argument("--order", default="arrival", choices=get_args(Order))
     parser.add_argument("--lines", action="store_true")
     given = parser.parse_args()
-    events = given.events
-    folder = data.uniform(WORK, events * (MEASURED + 1), given.keys, MEASURED + 1)
-    files = sorted(folder.iterdir())
     gc.disable()  # as in a worker
-    loops = []
-    for path in files[1:]:
-        began = time.process_time()
-        plain_loop(path)
-        loops.append((time.process_time() - began) / events * 1e9)
-    print(f"plain loop: {min(loops):.0f} ns an event", flush=True)
     for name in given.apps:
-        _report(name, files, events, min(loops), lines=given.lines)
+        files = _files(name, given.events, given.keys)
+        field = "user" if name == TWEETS else "key"
+        loop = min(_looped(path, field) for path in files[1:]) / given.events * 1e9
+        print(f"plain loop: {loop:.0f} ns an event", flush=True)
+        _report(name, given.order, files, given.events, loop, lines=given.lines)
 
 
-def _report(name: str, files: list[Path], events: int, loop: float, *, lines: bool) -> None:
-    tasks = Tasks(name, WORK / "task-code")
+def _files(name: str, events: int, keys: int) -> list[Path]:
+    """The files of the batches for an application."""
+    batches = MEASURED + 1
+    if name == TWEETS:
+        folder = data.tweets(WORK, events * batches, events * batches / TWEETS_A_DAY, batches)
+    else:
+        folder = data.uniform(WORK, events * batches, keys, batches)
+    return sorted(folder.iterdir())
+
+
+def _looped(path: Path, field: str) -> float:
+    """The processor time of the plain loop over a file."""
+    began = time.process_time()
+    plain_loop(path, field)
+    return time.process_time() - began
+
+
+def _report(
+    name: str, order: str, files: list[Path], events: int, loop: float, *, lines: bool
+) -> None:
+    tasks = Tasks(name, order, WORK / "task-code")
     tasks.batch(0, files[0])
     taken: list[tuple[float, float, float]] = []
     by_line, by_call = Counter[str](), Counter[str]()

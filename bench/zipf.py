@@ -16,13 +16,7 @@ def run(bench: Bench) -> Outcome:
     source = data.zipf(bench.data, events, KEYS, EXPONENT, BATCHES)
     rows = [
         *ours(bench, "counter", source),
-        bench.measure(
-            "spark: transformWithState",
-            on_spark.transform_with_state,
-            source=source,
-            checkpoint=bench.fresh("checkpoint"),
-            files=1,
-        ),
+        on_spark.measured(bench, "transformWithState", on_spark.transform_with_state, source),
     ]
     arrival, _, tws = (row["events_per_s"] for row in rows)
     return Outcome(

@@ -13,7 +13,8 @@ import sys
 from contextlib import chdir
 from pathlib import Path
 
-from docs.figures import RESULTS, filled
+from bench import ctr_plot
+from docs.figures import EVALUATIONS, RESULTS, filled
 from docs.page_links import CODE, LINK, OUTSIDE, anchors, lines, root_pages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -82,17 +83,7 @@ def draw_search() -> str:
 
 def draw_results(results: Path = RESULTS) -> dict[str, str]:
     """The pictures of the benchmarks' results, by their files' names; of those that there are."""
-    from bench import ctr_plot
-    from bench.feeds import plots as feeds_plots
-    from bench.imr import plots as imr_plots
-    from bench.s4 import plots
-
-    cases = {
-        "s4": plots.pictures,
-        "imr": imr_plots.pictures,
-        "feeds": feeds_plots.pictures,
-        "ctr": ctr_plot.pictures,
-    }
+    cases = {page.case: page.pictures for page in EVALUATIONS} | {"ctr": ctr_plot.pictures}
     found: dict[str, str] = {}
     for case, pictures in cases.items():
         path = results / f"{case}.json"

@@ -1,31 +1,61 @@
-"""Charts as SVG text, with nothing but the standard library.
+"""Charts of the documentation, drawn by matplotlib, as SVG text.
 
-    line_chart([Series("measured", [(1, 10), (2, 20)])], title="Rate", x_label="keys",
-               y_label="events/s")
-    bar_chart(["1 worker", "2 workers"], {"processed": [10, 20]}, title="...", y_label="events")
+    rate = line_chart([Series("measured", [(1, 10), (2, 20)])], title="Rate", x_label="keys",
+                      y_label="events/s")
+    svg([rate]), svg([rate, another])
 
 The same figures give the same text, so that a test can compare a picture with what would be drawn.
-Colours are those of Okabe and Ito, which the colour-blind tell apart; each series has a mark or a
-dash of its own besides. A picture follows the reader's light or dark page.
+Colours are those of Okabe and Ito, which the colour-blind tell apart; each series also has a mark
+and a dash of its own.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import Literal
+from typing import Any, Literal
 
-from docs.scales import Scale, scale, shown
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-Point = tuple[float, float | None] | tuple[float, float, float, float]
-"""x and y, y None where the line is broken; or x, y and the ends of a bar through it."""
-_LIGHT = ("#0072b2", "#d55e00", "#009e73", "#a64d79", "#8a6d00", "#4b4bb5", "#57606a")
-_DARK = ("#56b4e9", "#ff9a4d", "#2fd0a0", "#e39bc4", "#f0e442", "#a5a5ff", "#9ea7b3")
-_DASHES = ("", "7 4", "2 3", "9 3 2 3", "4 2", "12 4", "1 4")
-_LETTER = 6.7
-"""About how wide a letter is."""
+Point = tuple[float, float | None]
+"""x and y; y is None where the line is broken."""
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#a64d79", "#8a6d00", "#4b4bb5", "#57606a")
+_DASHES = ("-", (0, (6, 3)), (0, (2, 2)), (0, (8, 2, 2, 2)), (0, (4, 2)), (0, (12, 4)), (0, (1, 3)))
+_MARKS = ("o", "s", "^", "D", "v", "P", "X")
+_INCH = 96
+"""Pixels of a page in an inch."""
+_LETTER, _LINE = 7.0, 18.0
+"""About how wide a letter is, and how high a line of the legend, in pixels."""
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text: it is searchable, and read aloud
+    "svg.hashsalt": "millstream",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Helvetica Neue", "Arial"],
+    "font.size": 9.0,
+    "text.color": "#1f2328",
+    "axes.labelcolor": "#1f2328",
+    "axes.edgecolor": "#6e7781",
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": "#d8dee4",
+    "xtick.color": "#57606a",
+    "ytick.color": "#57606a",
+    "lines.linewidth": 1.5,
+    "lines.markersize": 5.0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +66,27 @@ class Series:
     points: Sequence[Point]
     style: Literal["line", "points", "both"] = "both"
     colour: int | None = None
-    """Which colour and mark; its place among the series unless told."""
+    """Which colour and mark; if left out, its place among the series."""
+    ranges: Sequence[tuple[float, float]] = ()
+    """The ends of a vertical bar through each point."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A line across the chart at a figure of an axis, with a word: a bar to hold, a known value."""
+    """A line across the chart at a value of an axis, with a label: a bar, or a known value."""
 
     axis: Literal["x", "y"]
     at: float
     label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One chart of a picture."""
+
+    draw: Callable[[Axes, int], None]
+    """Draws it on axes of so many pixels."""
+    wide: bool = False
 
 
 def line_chart(
@@ -58,27 +99,33 @@ def line_chart(
     y_log: bool = False,
     y_zero: bool = False,
     markers: Sequence[Marker] = (),
-    width: int = 720,
-    height: int = 380,
-) -> str:
+    wide: bool = False,
+) -> Chart:
     """Lines or points over a numeric axis. `y_zero` makes the y axis reach zero."""
-    xs = [point[0] for one in series for point in one.points]
-    ys = [y for one in series for point in one.points for y in point[1:] if y is not None]
-    xs += [marker.at for marker in markers if marker.axis == "x"]
-    ys += [marker.at for marker in markers if marker.axis == "y"]
-    kinds = [
-        (one.name, n if one.colour is None else one.colour, one.style)
-        for n, one in enumerate(series)
-    ]
-    frame = _Frame(title, x_label, y_label, width, height, kinds)
-    y = scale(ys, frame.bottom, frame.top, log=y_log, zero=y_zero)
-    left = frame.left_of(y)
-    x = scale(xs, left, frame.right, log=x_log, about=7)
-    body = [*_y_axis(y, left, frame), *_x_axis(x, frame)]
-    for (name, colour, style), one in zip(kinds, series, strict=True):
-        body += _drawn(one.points, name, colour % len(_LIGHT), style, x, y)
-    body += [line for marker in markers for line in _marker(marker, x, y, frame)]
-    return _picture(frame, body)
+
+    def draw(axes: Axes, width: int) -> None:
+        for number, one in enumerate(series):
+            kind = (number if one.colour is None else one.colour) % len(_COLOURS)
+            axes.plot(
+                [x for x, _ in one.points],
+                [math.nan if y is None else y for _, y in one.points],
+                label=one.name,
+                color=_COLOURS[kind],
+                linestyle="none" if one.style == "points" else _DASHES[kind],
+                marker="none" if one.style == "line" else _MARKS[kind],
+                clip_on=False,
+            )
+            for (x, _), (low, high) in zip(one.points, one.ranges, strict=bool(one.ranges)):
+                axes.plot([x, x], [low, high], color=_COLOURS[kind], linewidth=1.0, marker="_")
+        _scale(axes, "x", log=x_log)
+        if not x_log and all(float(x).is_integer() for one in series for x, _ in one.points):
+            axes.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 5, 10], integer=True))
+        _scale(axes, "y", log=y_log)
+        if y_zero:
+            axes.set_ylim(bottom=min(0.0, axes.dataLim.y0))
+        _label(axes, title, x_label, y_label, [one.name for one in series], markers, width)
+
+    return Chart(draw, wide)
 
 
 def bar_chart(
@@ -89,11 +136,9 @@ def bar_chart(
     y_label: str,
     x_label: str = "",
     stacked: bool = False,
-    y_log: bool = False,
     markers: Sequence[Marker] = (),
-    width: int = 720,
-    height: int = 380,
-) -> str:
+    wide: bool = False,
+) -> Chart:
     """Bars in groups: for each name one value a group, side by side or one upon the other.
 
     None is a bar that is not there. A marker may be on the y axis only.
@@ -101,221 +146,103 @@ def bar_chart(
     for name, bars in values.items():
         if len(bars) != len(groups):
             raise ValueError(f"{name!r} must have a value for each of {len(groups)}; got {bars!r}")
-    if stacked and y_log:
-        raise ValueError("stacked bars must be on a linear scale: y_log must be left out")
-    known = [value for bars in values.values() for value in bars if value is not None]
-    sums = [sum(bars[n] or 0 for bars in values.values()) for n in range(len(groups))]
-    ys = [*(sums if stacked else known), *(marker.at for marker in markers)]
-    frame = _Frame(
-        title, x_label, y_label, width, height, [(name, n, "bar") for n, name in enumerate(values)]
-    )
-    y = scale(ys, frame.bottom, frame.top, log=y_log, zero=not y_log)
-    left = frame.left_of(y)
-    room = (frame.right - left) / len(groups)
-    wide = room * 0.72 / (1 if stacked else len(values))
-    body = [*_y_axis(y, left, frame)]
-    for n, group in enumerate(groups):
-        centre = left + room * (n + 0.5)
-        body.append(_text(centre, frame.bottom + 17, group, "middle"))
-        under = 0.0
-        for place, (name, bars) in enumerate(values.items()):
-            value = bars[n]
-            if value is None:
-                continue
-            begin = under if stacked else (y.low if y_log else 0.0)
-            end = begin + value if stacked else value
-            at = centre - room * 0.36 + (0 if stacked else place * wide)
-            body.append(
-                f'<rect class="f{place % len(_LIGHT)}" x="{at + 0.5:.1f}" '
-                f'y="{min(y(begin), y(end)):.1f}" width="{max(wide - 1, 1):.1f}" '
-                f'height="{abs(y(end) - y(begin)):.1f}">'
-                f"<title>{escape(f'{group}, {name}: {shown(value)}')}</title></rect>"
+
+    def draw(axes: Axes, width: int) -> None:
+        wide = 0.72 if stacked else 0.72 / len(values)
+        tops = [0.0] * len(groups)
+        for number, (name, bars) in enumerate(values.items()):
+            shift = 0.0 if stacked else (number + 0.5) * wide - 0.36
+            there = [(place, value) for place, value in enumerate(bars) if value is not None]
+            axes.bar(
+                [place + shift for place, _ in there],
+                [value for _, value in there],
+                wide,
+                bottom=[tops[place] for place, _ in there] if stacked else None,
+                label=name,
+                color=_COLOURS[number % len(_COLOURS)],
+                edgecolor="white",
             )
-            under = end
-    flat = Scale((0.0, 1.0), left, frame.right)
-    body += [line for marker in markers for line in _marker(marker, flat, y, frame)]
-    return _picture(frame, body)
+            for place, value in there:
+                tops[place] += value
+        axes.set_xticks(range(len(groups)), groups)
+        axes.set_xlim(-0.5, len(groups) - 0.5)
+        axes.tick_params(axis="x", length=0)
+        _scale(axes, "y", log=False)
+        _label(axes, title, x_label, y_label, list(values), markers, width)
+
+    return Chart(draw, wide)
 
 
-def panels(*charts: str, columns: int = 1) -> str:
-    """Several charts as one picture, in rows of so many."""
-    sizes = [tuple(map(int, _SIZE.search(chart).groups())) for chart in charts]  # type: ignore[union-attr]
-    rows = [range(n, min(n + columns, len(charts))) for n in range(0, len(charts), columns)]
-    placed, down, widest = [], 0, 0
-    for row in rows:
-        across = 0
-        for n in row:
-            placed.append(charts[n].replace("<svg ", f'<svg x="{across}" y="{down}" ', 1).strip())
-            across += sizes[n][0]
-        down += max(sizes[n][1] for n in row)
-        widest = max(widest, across)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {widest} {down}" '
-    head += f'width="{widest}" height="{down}" role="img">'
-    return "\n".join([head, *placed, "</svg>"]) + "\n"
+def svg(charts: Sequence[Chart]) -> str:
+    """Charts as one picture, two in a row."""
+    if len(charts) == 1:
+        (chart,) = charts
+        columns, width, height = 1, 960 if chart.wide else 720, 380
+    else:
+        columns, width, height = 2, 560, 320
+    rows = math.ceil(len(charts) / columns)
+    text = io.StringIO()
+    with matplotlib.rc_context(_STYLE):
+        size = columns * width / _INCH, rows * height / _INCH
+        figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
+        for number, chart in enumerate(charts, 1):
+            chart.draw(figure.add_subplot(rows, columns, number), width)
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    _, tag, body = text.getvalue().partition("<svg")  # without the declarations before it
+    return "\n".join(line.rstrip() for line in (tag + body).splitlines()) + "\n"
 
 
-_SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
+def _scale(axes: Axes, name: Literal["x", "y"], *, log: bool) -> None:
+    """Ticks as people write numbers: 20,000 and 0.25; on a log scale 1, 2 and 5 if they are few."""
+    axis: Axis = axes.xaxis if name == "x" else axes.yaxis
+    low, high = axis.get_data_interval()
+    if log:
+        if low <= 0:
+            raise ValueError(f"a figure on a log scale must be over 0; got {low:g}")
+        axes.set(**{f"{name}scale": "log"})
+        few = high / low < 1_000
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+        axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
-class _Frame:
-    """Where the parts of a chart stand: title, legend in as many rows as it needs, plot, axes."""
-
-    def __init__(
-        self,
-        title: str,
-        x_label: str,
-        y_label: str,
-        width: int,
-        height: int,
-        kinds: Sequence[tuple[str, int, str]],
-    ) -> None:
-        self.title, self.x_label, self.y_label = title, x_label, y_label
-        self.width, self.height = width, height
-        self.legend: list[str] = []
-        across, down = 18.0, 46.0
-        for name, colour, style in kinds:
-            needs = 46 + _LETTER * len(name)
-            if across + needs > width - 10 and across > 18:
-                across, down = 18.0, down + 18
-            self.legend += _key(across, down, colour % len(_LIGHT), style)
-            self.legend.append(_text(across + 30, down + 4, name))
-            across += needs
-        self.top, self.bottom = down + 18, height - (46 if x_label else 28)
-        self.right = width - 24.0
-
-    def left_of(self, y: Scale) -> float:
-        """Where the plot begins, beside the figures of the y axis."""
-        return 38 + _LETTER * max(map(len, y.labels))
-
-
-def _key(x: float, y: float, colour: int, style: str) -> Iterator[str]:
-    if style == "bar":
-        yield f'<rect class="f{colour}" x="{x + 6:.1f}" y="{y - 6:.1f}" width="14" height="12"/>'
-        return
-    if style != "points":
-        yield f'<path class="l{colour}" d="M{x:.1f} {y:.1f} h26"/>'
-    if style != "line":
-        yield _mark(x + 13, y, colour)
-
-
-def _drawn(
-    points: Sequence[Point], name: str, colour: int, style: str, x: Scale, y: Scale
-) -> Iterator[str]:
-    """A series: the bars through its points, its line, its marks."""
-    for point in points:
-        if len(point) == 4:
-            at, low, high = x(point[0]), y(point[2]), y(point[3])
-            caps = f"M{at - 3:.1f} {low:.1f} h6 M{at - 3:.1f} {high:.1f} h6"
-            yield f'<path class="e{colour}" d="M{at:.1f} {low:.1f} V{high:.1f} {caps}"/>'
-    if style != "points":
-        steps, pen = [], "M"
-        for point in points:
-            if point[1] is None:
-                pen = "M"
-                continue
-            steps.append(f"{pen}{x(point[0]):.1f} {y(point[1]):.1f}")
-            pen = "L"
-        yield f'<path class="l{colour}" d="{" ".join(steps)}"/>'
-    if style != "line":
-        for point in points:
-            if point[1] is not None:
-                told = f"{name}: {shown(point[0])}, {shown(point[1])}"
-                yield _mark(x(point[0]), y(point[1]), colour, f"<title>{escape(told)}</title>")
-
-
-_MARKS = (
-    "M-4 0 a4 4 0 1 0 8 0 a4 4 0 1 0 -8 0",
-    "M-4 -4 h8 v8 h-8 z",
-    "M0 -5 L5 4 H-5 z",
-    "M0 -5 L5 0 L0 5 L-5 0 z",
-    "M0 5 L5 -4 H-5 z",
-    "M-5 -2 h10 v4 h-10 z",
-    "M-2 -5 h4 v10 h-4 z",
-)
-
-
-def _mark(x: float, y: float, colour: int, inside: str = "") -> str:
-    at = f'transform="translate({x:.1f} {y:.1f})"'
-    return f'<path class="f{colour}" {at} d="{_MARKS[colour]}">{inside}</path>'
-
-
-def _y_axis(y: Scale, left: float, frame: _Frame) -> Iterator[str]:
-    for tick, label in zip(y.ticks, y.labels, strict=True):
-        yield f'<path class="grid" d="M{left:.1f} {y(tick):.1f} H{frame.right:.1f}"/>'
-        yield _text(left - 7, y(tick) + 4, label, "end", "note")
-    yield f'<path class="axis" d="M{left:.1f} {frame.top:.1f} V{frame.bottom} H{frame.right:.1f}"/>'
-    middle = (frame.top + frame.bottom) / 2
-    yield (
-        f'<text text-anchor="middle" transform="translate(17 {middle:.1f}) rotate(-90)">'
-        f"{escape(frame.y_label)}</text>"
+def _label(
+    axes: Axes,
+    title: str,
+    x_label: str,
+    y_label: str,
+    names: Sequence[str],
+    markers: Sequence[Marker],
+    width: int,
+) -> None:
+    """The title, below it the legend in as many rows as it needs, the axes' labels, the markers."""
+    across = max(1, int((width - 80) / (_LETTER * max(map(len, names)) + 50)))
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(-0.01, 1.0),
+        ncols=min(across, len(names)),
+        frameon=False,
+        borderaxespad=0.2,
+        handlelength=2.6,
     )
+    axes.set_title(title, pad=_LINE * math.ceil(len(names) / across) * 72 / _INCH + 8)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    for marker in markers:
+        _mark(axes, marker)
 
 
-def _x_axis(x: Scale, frame: _Frame) -> Iterator[str]:
-    for tick, label in zip(x.ticks, x.labels, strict=True):
-        yield f'<path class="axis" d="M{x(tick):.1f} {frame.bottom} v5"/>'
-        yield _text(x(tick), frame.bottom + 17, label, "middle", "note")
-
-
-def _marker(marker: Marker, x: Scale, y: Scale, frame: _Frame) -> Iterator[str]:
+def _mark(axes: Axes, marker: Marker) -> None:
+    line: dict[str, Any] = {"color": "#1f2328", "linewidth": 0.9, "linestyle": (0, (3, 3))}
+    label: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8}
+    label["bbox"] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
     if marker.axis == "y":
-        at = y(marker.at)
-        yield f'<path class="marker" d="M{x.start:.1f} {at:.1f} H{x.end:.1f}"/>'
-        yield _text(x.end - 4, at - 5, marker.label, "end", "word")
+        axes.axhline(marker.at, **line)
+        label |= {"xycoords": axes.get_yaxis_transform(), "ha": "right", "va": "bottom"}
+        axes.annotate(marker.label, (1.0, marker.at), (-3, 2), **label)
         return
-    at = x(marker.at)
-    beside = ("start", 5) if at < (x.start + x.end) / 2 else ("end", -5)
-    yield f'<path class="marker" d="M{at:.1f} {frame.bottom} V{frame.top:.1f}"/>'
-    yield _text(at + beside[1], frame.top + 11, marker.label, beside[0], "word")
-
-
-def _text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> str:
-    named = f' class="{kind}"' if kind else ""
-    return f'<text{named} text-anchor="{anchor}" x="{x:.1f}" y="{y:.1f}">{escape(words)}</text>'
-
-
-def _picture(frame: _Frame, body: Sequence[str]) -> str:
-    wide, high = frame.width, frame.height
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" '
-        f'height="{high}" role="img" aria-label="{escape(frame.title)}">',
-        _STYLE,
-        f'<rect class="paper" width="{wide}" height="{high}"/>',
-        _text(18, 25, frame.title, kind="title"),
-        *frame.legend,
-        *body,
-    ]
-    if frame.x_label:
-        parts.append(_text(wide / 2, high - 10, frame.x_label, "middle"))
-    return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-def _colours(colours: Sequence[str]) -> str:
-    return " ".join(
-        f".l{n}, .e{n} {{ stroke: {one}; }} .f{n} {{ fill: {one}; }}"
-        for n, one in enumerate(colours)
-    )
-
-
-_FONT = "ui-sans-serif, system-ui, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
-_LINES = " ".join(
-    f".l{n} {{ fill: none; stroke-width: 2; stroke-dasharray: {dash or 'none'}; }} "
-    f".e{n} {{ fill: none; stroke-width: 1.3; }}"
-    for n, dash in enumerate(_DASHES)
-)
-_STYLE = f"""<style>
-  text {{ font: 12px {_FONT}; fill: #1f2328; }}
-  .title {{ font-size: 14px; font-weight: 600; }} .note {{ fill: #57606a; font-size: 11px; }}
-  .word {{ font-size: 11px; stroke: #ffffff; stroke-width: 3px; paint-order: stroke; }}
-  .paper {{ fill: #ffffff; }} .grid {{ fill: none; stroke: #d8dee4; }}
-  .axis {{ fill: none; stroke: #6e7781; }}
-  .marker {{ fill: none; stroke: #1f2328; stroke-width: 1.2; stroke-dasharray: 3 3; }}
-  {_LINES}
-  {_colours(_LIGHT)}
-  @media (prefers-color-scheme: dark) {{
-    text {{ fill: #e6edf3; }} .note {{ fill: #9ea7b3; }} .word {{ stroke: #0d1117; }}
-    .paper {{ fill: #0d1117; }} .grid {{ stroke: #30363d; }} .axis {{ stroke: #8b949e; }}
-    .marker {{ stroke: #e6edf3; }}
-    {_colours(_DARK)}
-  }}
-</style>"""
+    axes.axvline(marker.at, **line)
+    across, _ = axes.transAxes.inverted().transform(axes.transData.transform((marker.at, 1)))
+    side, shift = ("left", 4) if across < 0.5 else ("right", -4)
+    label |= {"xycoords": axes.get_xaxis_transform(), "ha": side, "va": "top"}
+    axes.annotate(marker.label, (marker.at, 1.0), (shift, -2), **label)

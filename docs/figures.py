@@ -15,10 +15,10 @@ from typing import Any
 
 from bench import ctr_plot
 from bench.agent_simulation import tables as agent_tables
-from bench.feeds import tables as feeds_tables
-from bench.imr import tables as imr_tables
+from bench.feeds.page import PAGE as FEEDS
+from bench.imr.page import PAGE as IMR
 from bench.peers import tables as peers_tables
-from bench.s4 import tables as s4_tables
+from bench.s4.page import PAGE as S4
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
@@ -76,6 +76,7 @@ _COLUMNS: dict[str, dict[str, str]] = {
         "per_core": "a second, by one core alone",
     },
     "aggregates": _RATES,
+    "batch_updates": _RATES,
     "flush": {**_RATES, "batch_p50_s": "a batch, p50, s"},
     "hot_key": {"p50_s": "p50, s", "p99_s": "p99, s", "batch_p50_s": "a batch, p50, s"},
     "overload": {
@@ -172,6 +173,9 @@ _SAYS = {
     "aggregates": "Counts and sums that declare their algebra, beside an update that is called for "
     "each event: 8,000,000 events over 100,000 uniform keys, or 90% of them of one key, in batches "
     "of 2,000,000",
+    "batch_updates": "A sum and a mean of each of 100,000 keys, by an update that is called for "
+    "each event, with all events of a key, or with those of many keys as a table: 8,000,000 events "
+    "in batches of 2,000,000",
     "flush": "Flushed to disk at every batch, and every ten seconds",
     "hot_key": "An update of 250 µs an event without an algebra, 3,800 events/s, uniform or 90% of "
     "them of one key: from a file's arrival to the slate of one of the *other* keys being readable",
@@ -199,10 +203,10 @@ _SAYS = {
     "dump": "All slates of an update over HTTP (`GET /slates/{update}/dump`)",
 }
 
+EVALUATIONS = (S4, IMR, FEEDS)
+"""The pages of the evaluations."""
 _PARTS: dict[str, Callable[[dict[str, Any], str], str]] = {
-    "s4": s4_tables.part,
-    "imr": imr_tables.part,
-    "feeds": feeds_tables.part,
+    **{page.case: page.part for page in EVALUATIONS},
     "ctr": ctr_plot.part,
     "agents": agent_tables.part,
     "peers": peers_tables.part,

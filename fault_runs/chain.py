@@ -99,7 +99,7 @@ def settings_of(folder: Path, lane: str = "auto", **more: Any) -> Settings:
     }
     sources = {"records": f"json:{folder / 'in'}"}
     sinks = {"alerts": f"json:{folder / 'out' / 'alerts'}"}
-    return Settings("chain", folder / "store", sources, sinks, **given)
+    return Settings.of("chain", folder / "store", sources, sinks, **given)
 
 
 def events_of(given: Sequence[Record]) -> list[Event]:

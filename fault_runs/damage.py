@@ -169,11 +169,11 @@ def _make(
     from millstream.spark.runner import run
 
     settings = _settings(template)
-    make_store(app, settings.store, 3)
+    make_store(app, settings.storage.store, 3)
     lines = encoded(given[::2])
-    log = LogWriter(log_of(settings.store, "entries"), segment_bytes=4_000)
+    log = LogWriter(log_of(settings.storage.store, "entries"), segment_bytes=4_000)
     for number in range(0, len(lines), 10):
-        log.append([Entry(lines[number : number + 10], f"request-{number}", number)])
+        log.append([Entry.of(lines[number : number + 10], f"request-{number}", number)])
     log.close()
     write_files(template.parent / "in", encoded(given[1::2]), 4)
 
@@ -189,7 +189,7 @@ def _make(
             raise
     else:
         raise AssertionError("the application ended before it could be stopped")
-    home = Home.open(settings.store)
+    home = Home.open(settings.storage.store)
     epoch, store = int(read_record(home.path / "epoch") or b""), home.store()
     for number in range(store.shards):  # an empty commit writes the fence file
         store.shard(number).commit(Fence(epoch, LAST_BATCH, 1_000_000), {})

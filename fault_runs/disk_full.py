@@ -130,8 +130,8 @@ def _main(folder: Path, seed: int) -> Result:
     disk = Disk(folder / "disk")
     given = entries(random, COUNT)
     settings = settings_of(disk.path, {"entries": "log"}, lane=random.choice(["one-task", "auto"]))
-    make_store(app, settings.store, 3)
-    refused = _send(random, disk, settings.store, given)
+    make_store(app, settings.storage.store, 3)
+    refused = _send(random, disk, settings.storage.store, given)
     strikes = [(point, random.randrange(2)) for point in random.sample(POINTS, len(POINTS))]
 
     def strike(point: str, batch: int) -> None:
@@ -153,7 +153,9 @@ def _main(folder: Path, seed: int) -> Result:
     found = differing(app, events_of("entries", given), outcome_of(app, disk.path))
     waited = sum("trying again" in sentence for sentence in said)
     stopped = len(starts.stopped)
-    note = f"{refused} requests refused, stopped {stopped}, waited {waited}, {settings.lane}"
+    note = (
+        f"{refused} requests refused, stopped {stopped}, waited {waited}, {settings.batches.lane}"
+    )
     unclear = [error for error in starts.stopped if not _says_so(error, disk)]
     failed = f"it did not say that the disk is full: {unclear[0]}" if unclear else ""
     if strikes:

@@ -49,8 +49,8 @@ def duplicated(seed: int, folder: Path, context: Context) -> Result:
     random, app = Random(seed), ledger("entries")
     given = entries(random, COUNT)
     settings = settings_of(folder, {"entries": "log"}, lane=random.choice(["one-task", "shuffled"]))
-    make_store(app, settings.store, 3)
-    sent, refused = _send_repeatedly(random, settings.store, given)
+    make_store(app, settings.storage.store, 3)
+    sent, refused = _send_repeatedly(random, settings.storage.store, given)
     stops = {(random.choice(POINTS), batch) for batch in random.sample(range(5), 3)}
 
     def stop(point: str, batch: int) -> None:
@@ -62,7 +62,8 @@ def duplicated(seed: int, folder: Path, context: Context) -> Result:
         starts = until_done(partial(runner.run, app, settings, context=context.spark))
     found = differing(app, events_of("entries", given), outcome_of(app, folder))
     repeated = len(starts.stopped)
-    note = f"{sent} requests for {COUNT // A_REQUEST}, {repeated} batches repeated, {settings.lane}"
+    lane = settings.batches.lane
+    note = f"{sent} requests for {COUNT // A_REQUEST}, {repeated} batches repeated, {lane}"
     strange = [error for error in starts.stopped if "this fault run" not in error]
     if strange:
         return Result("duplicated-deliveries", seed, 0, 0, failed=strange[0])

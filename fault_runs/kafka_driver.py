@@ -20,7 +20,7 @@ from unittest.mock import patch
 
 import millstream as ms
 from millstream.driver.in_process import run as run_in_process
-from millstream.kafka.batch_producer import BatchProducer, TopicRecord
+from millstream.kafka.batch_producer import COMMIT, BatchProducer, TopicRecord
 from millstream.settings.settings import Settings
 
 STRIKES = ("before-sending", "within-transaction", "before-committing", "after-committing")
@@ -69,12 +69,14 @@ class Strike:
         def striking_produce(
             producer: BatchProducer, given: Any, batch: int, records: Any, failed: Any
         ) -> None:
-            produce(producer, given, batch, self._cut(records, given), failed)
+            produce(producer, given, batch, self._cut(records, given.client), failed)
 
-        def striking_patiently(producer: BatchProducer, call: Any) -> Any:
-            if getattr(call, "__name__", "") == "commit_transaction":
+        def striking_patiently(
+            producer: BatchProducer, client: Any, name: str, *arguments: Any
+        ) -> Any:
+            if name == COMMIT:
                 self._reach("before-committing")
-            return patiently(producer, call)
+            return patiently(producer, client, name, *arguments)
 
         stack.enter_context(patch.object(BatchProducer, "send", striking_send))
         stack.enter_context(patch.object(BatchProducer, "_produce", striking_produce))
@@ -99,7 +101,7 @@ class Strike:
 def main(arguments: list[str]) -> None:
     folder, servers, source, out, changes, runner, moment, number = arguments
     at = f"?servers={servers}"
-    settings = Settings(
+    settings = Settings.of(
         "numbering",
         Path(folder) / "store",
         {"events": source},

@@ -119,7 +119,7 @@ def settings_of(folder: Path, sources: dict[str, str], **given: Any) -> Settings
         "available_now": True,
         "final": True,
     }
-    return Settings("ledger", folder / "store", sources, **{**usual, **given})
+    return Settings.of("ledger", folder / "store", sources, **{**usual, **given})
 
 
 def outcome_of(app: ms.App, folder: Path) -> Outcome:

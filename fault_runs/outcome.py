@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fault_runs.published_rows import read_log_rows, read_rows
 from millstream import App
 from millstream.codec import encode_value
 from millstream.model.event import Event
 from millstream.model.workflow import Workflow
 from millstream.reference import Reference
 from millstream.reference_final import end_event_time
-from millstream.sinks.files import read_rows
-from millstream.sinks.log_sink import read_log_rows
 from millstream.stores.contract import after_prefix
 from millstream.stores.home import Home, log_of
 from millstream.stores.layout import slates_of, table_of, unpack_slate

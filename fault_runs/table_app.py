@@ -70,7 +70,7 @@ def totals(given: list[Record]) -> Totals:
 
 
 def main(folder: Path, address: str, how: str) -> None:
-    settings = Settings(
+    settings = Settings.of(
         app="totals",
         store=folder / "store",
         sources={"orders": f"json:{folder / 'in'}"},

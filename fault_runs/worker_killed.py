@@ -21,6 +21,8 @@ from fault_runs.strikes import RECORDS_A_BATCH, Watch, drawn, in_functions, reco
 from millstream.spark.runner import run
 
 STRIKES, BATCHES = 3, 5
+DAEMONS = b"pyspark", b"millstream.spark"
+"""Workers have the command line of the daemon that Spark, or `early_daemon`, has started."""
 
 
 def run_worker_killed(seed: int, folder: Path, context: Context) -> Result:
@@ -49,7 +51,8 @@ def run_worker_killed(seed: int, folder: Path, context: Context) -> Result:
 def kill_worker(process: int) -> bool:
     """Kill a worker; spares another process that may have got its id since."""
     try:
-        if b"pyspark" not in Path(f"/proc/{process}/cmdline").read_bytes():
+        command = Path(f"/proc/{process}/cmdline").read_bytes()
+        if not any(daemon in command for daemon in DAEMONS):
             return False
         os.kill(process, signal.SIGKILL)
     except OSError:

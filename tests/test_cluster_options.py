@@ -54,7 +54,7 @@ def test_a_cluster_of_other_machines_needs_a_shared_store(master: str) -> None:
 
 def test_a_standalone_cluster_on_this_machine_may_have_a_folder() -> None:
     """As before there was a shared store: its workers are found to be here when they come."""
-    assert not resolved(master="spark://127.0.0.1:7077").place
+    assert not resolved(master="spark://127.0.0.1:7077").storage.place
     with pytest.raises(DefinitionError, match=r"store must be a shared one"):
         resolved(master="spark://127.0.0.1:7077", listen="10.0.0.5")
 
@@ -100,11 +100,11 @@ def test_the_secret_comes_from_a_file_of_its_owner_alone(tmp_path: Path) -> None
         resolved(**cluster, secret_file=file)
     file.chmod(0o600)
     given = resolved(**cluster, secret_file=file)
-    assert ClusterAccess.of(given, {}).secret == "hush"
-    assert "hush" not in repr(ClusterAccess.of(given, {}))
+    assert ClusterAccess.of(given.cluster, {}).secret == "hush"
+    assert "hush" not in repr(ClusterAccess.of(given.cluster, {}))
     environ = {SECRET: "word"}
-    assert ClusterAccess.of(resolved(environ, **cluster), environ).secret == "word"
-    assert ClusterAccess.of(resolved(**cluster, encrypt=False), {}).secret == ""
+    assert ClusterAccess.of(resolved(environ, **cluster).cluster, environ).secret == "word"
+    assert ClusterAccess.of(resolved(**cluster, encrypt=False).cluster, {}).secret == ""
     file.write_text("")
     with pytest.raises(DefinitionError, match="it is empty"):
         resolved(**cluster, secret_file=file)
@@ -119,7 +119,7 @@ def test_settings_of_spark_in_the_file_and_by_flag(tmp_path: Path) -> None:
     )
     app, toml = read_app(tmp_path / "app.toml")
     given = resolve(app, toml, flags={"spark": {"yarn.queue": "fast"}})
-    assert given.spark == {"spark.executor.cores": "2", "spark.yarn.queue": "fast"}
+    assert given.cluster.spark == {"spark.executor.cores": "2", "spark.yarn.queue": "fast"}
     (tmp_path / "app.toml").write_text((tmp_path / "app.toml").read_text() + "speculation = true\n")
     with pytest.raises(DefinitionError, match=r"app.toml:\d+: .*spark.speculation must be left"):
         read_app(tmp_path / "app.toml")

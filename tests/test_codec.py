@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from millstream.codec import (
     canonical,
     decode_value,
     decode_values,
+    encode_slate,
     encode_value,
     shard_of,
     shards_of,
@@ -34,6 +36,11 @@ JSON = st.recursive(
     max_leaves=12,
 )
 VALUES = JSON | st.binary()
+
+
+class Share(msgspec.Struct, rename={"more": "a"}):
+    of: float
+    more: Any = None
 
 
 @dataclass
@@ -139,10 +146,27 @@ def test_what_is_not_finite_is_refused(number: float) -> None:
     """JSON has no NaN and no infinity: refused wherever it stands, never turned into null."""
     wanted = f"a value must be what JSON can carry, and {number!r} is not: use None"
     nested: list[Any] = [number, [number], {"a": {"b": number}}, (1, number), {number}]
-    for value in [*nested, [None, number], Visits(share=number), [Place(at=(number, 0.0))]]:
+    structs = [Share(number), {"a": [Share(1.0, [number])]}, Share(0.5, Share(number))]
+    for value in [
+        *(*nested, [None, number], Visits(share=number), [Place(at=(number, 0.0))]),
+        *structs,
+    ]:
         with pytest.raises(ms.CodecError) as raised:
             encode_value(value)
         assert str(raised.value) == wanted
+
+
+def test_a_struct_has_the_bytes_of_its_dict() -> None:
+    """Its fields are sorted, by the names that they have in JSON; those that are unset are left
+    out, and null is no NaN."""
+    assert encode_value(Share(0.5)) == b'{"a":null,"of":0.5}'
+    assert encode_value([Share(1.0, Share(2.0))]) == b'[{"a":{"a":null,"of":2.0},"of":1.0}]'
+    assert encode_value(Share(0.5, msgspec.UNSET)) == b'{"of":0.5}'
+
+
+def test_a_set_in_a_struct_is_ordered() -> None:
+    """A slate with a set has the same bytes in every process, also if a Struct holds the set."""
+    assert encode_slate({"a": Share(0.5, {"c", "a", "b"})}) == b'{"a":{"of":0.5,"a":["a","b","c"]}}'
 
 
 def test_null_is_not_taken_for_nan() -> None:

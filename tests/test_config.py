@@ -50,7 +50,7 @@ app.map("checkins", "again", publishes=["retailer_checkins", "again"], name="rec
 app.update("retailer_checkins", publishes="hot", slate=Count, ttl="90d", on_timer=flush)(count)
 app.map("visits", publishes="seen", name="see")(see)
 app.update("seen", "hot", slate=ms.Table)(remember)
-app.stream("again", delay="10s")
+app.stream("again", delay="10s", after="retailer_checkins")
 app.output("hot")
 """
 
@@ -100,6 +100,7 @@ slate = "table"
 
 [streams.again]
 delay = "10s"
+after = "retailer_checkins"
 
 [streams.hot]
 output = true
@@ -201,8 +202,18 @@ def test_settings_in_the_file_are_relative_to_it(project, monkeypatch):
             "sharts",
             "unknown key 'sharts' in [run]; did you mean 'shards'?",
         ),
-        ("shards = 4", "shards = 0", "shards", "'shards' in [run] must be from 1 to 1024; got 0"),
-        ("shards = 4", 'shards = "4x"', "shards", "must be from 1 to 1024; got '4x'"),
+        (
+            "shards = 4",
+            "shards = 0",
+            "shards",
+            "'shards' in [run] must be a whole number from 1 to 1024; got 0",
+        ),
+        (
+            "shards = 4",
+            'shards = "4x"',
+            "shards",
+            "must be a whole number from 1 to 1024; got '4x'",
+        ),
         (
             'ttl = "90d"',
             "ttl = 90",

@@ -220,7 +220,7 @@ def test_spark_finds_them(spark: Any, tmp_path: Path) -> None:
             path.write_text("\n".join(lines[part::3]) + "\n")
         addresses[name] = f"json:{tmp_path / name}"
     sinks = {"ctr": f"json:{tmp_path / 'out'}"}
-    given = Settings("ctr", tmp_path / "store", addresses, sinks, available_now=True)
+    given = Settings.of("ctr", tmp_path / "store", addresses, sinks, available_now=True)
     summary = run(in_python(), given, context=spark)
     assert (summary.late, summary.dead_letters) == (0, 0)
     rows = [

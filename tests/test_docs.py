@@ -83,7 +83,8 @@ def test_the_tour_covers_the_source() -> None:
     tour = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     parts = [part for part in (ROOT / "src" / "millstream").iterdir() if part.name[0] not in "_."]
     paths = [f"src/millstream/{part.name}{'/' * part.is_dir()}" for part in parts]
-    assert [path for path in paths if path not in tour and path != "src/millstream/py.typed"] == []
+    missing = [path for path in paths if path not in tour and path != "src/millstream/py.typed"]
+    assert not missing, f"name these in 'The folders' of CONTRIBUTING.md: {missing}"
 
 
 def test_the_picture_is_of_the_example(here: Path) -> None:

@@ -21,7 +21,9 @@ def test_the_shop_goes_on_in_cents(here: Path) -> None:  # noqa: F811
     blocks = examples("docs/changing-an-application.md")
     paste(here, blocks, "shop_v1.py", "shop_v2.py", "test_shop.py")
     (here / "in").mkdir()
-    settings = Settings("shop", here / "store", {"buys": f"json:{here / 'in'}"}, available_now=True)
+    settings = Settings.of(
+        "shop", here / "store", {"buys": f"json:{here / 'in'}"}, available_now=True
+    )
     (here / "in" / "1.json").write_text(json.dumps({"user": "ann", "price": 2.5}) + "\n")
     run(import_file(here / "shop_v1.py").app, settings)
     second = import_file(here / "shop_v2.py").app

@@ -27,7 +27,11 @@ def test_every_page_is_in_the_navigation_once() -> None:
     """The pages of docs/, those at the root and those of the API are entries, and nothing else."""
     sources = [page.relative_to(ROOT).as_posix() for page in pages()]
     expected = [MOVED.get(source, source.removeprefix("docs/")) for source in sources]
-    assert Counter(navigation()) == Counter([*expected, *API])
+    found, wanted = Counter(navigation()), Counter([*expected, *API])
+    assert found == wanted, (
+        f"the navigation in mkdocs.yml must have {[*(wanted - found)]} too, and must not have "
+        f"{[*(found - wanted)]}"
+    )
 
 
 def test_nothing_is_loaded_from_other_hosts() -> None:

@@ -11,7 +11,8 @@ import pytest
 from elements.example_files import is_final, run_example
 from test_docs import examples
 
-from millstream import testing
+from fault_runs.published_rows import read_rows
+from millstream import elements, testing
 from millstream.app_file.app_file import read_app
 from millstream.codec import encode_value
 from millstream.elements import STANDARD
@@ -19,7 +20,6 @@ from millstream.elements.element_base import shape_of
 from millstream.elements.placement import PLACEMENT
 from millstream.modules import import_file
 from millstream.settings.settings import Settings
-from millstream.sinks.files import read_rows
 from millstream.spark.runner import run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,7 +79,17 @@ def test_an_element_has_an_example(element: str) -> None:
     texts = [
         (ROOT / "examples" / "elements" / f"{example}.toml").read_text() for example in EXAMPLES
     ]
-    assert any(f'element = "{element}"' in text for text in texts)
+    assert any(f'element = "{element}"' in text for text in texts), (
+        f"a file in examples/elements must have: element = {element!r}"
+    )
+
+
+@pytest.mark.parametrize("element", sorted(STANDARD))
+def test_an_element_is_public(element: str) -> None:
+    """An application in Python finds its class in `millstream.elements`."""
+    name = STANDARD[element].__name__
+    assert getattr(elements, name) is STANDARD[element]
+    assert name in elements.__all__, f"add {name!r} to __all__ of elements/__init__.py"
 
 
 @pytest.mark.parametrize("element", sorted(STANDARD))
@@ -95,7 +105,8 @@ def test_an_element_has_a_page_with_its_properties(element: str) -> None:
     }
     missing = set(shape_of(STANDARD[element]).configured) - told
     assert not missing, f"docs/elements/{page} does not tell of {sorted(missing)}"
-    assert f"[{element}]({page})" in PAGES["README.md"]
+    line = f"[{element}]({page})"
+    assert line in PAGES["README.md"], f"the list in docs/elements/README.md must have {line}"
 
 
 def test_the_table_of_placement_is_whole() -> None:
@@ -113,7 +124,7 @@ def test_examples_on_spark_are_the_reference(spark: Any, tmp_path: Path) -> None
         app, given = read_app(ROOT / "examples" / "elements" / f"{example}.toml")
         workflow = app.checked()
         folder = tmp_path / example
-        settings = Settings(
+        settings = Settings.of(
             app.name,
             folder / "store",
             given["sources"],

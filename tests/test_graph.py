@@ -21,7 +21,7 @@ def workflow() -> Workflow:
     app = ms.App("retail")
     app.source("checkins", key="user", ts="time")
     app.source("refunds", key=len)
-    app.stream("again", delay="5s")
+    app.stream("again", delay="5s", after="known")
     app.output("hot")
 
     @app.map("checkins", "again", publishes=["known", "again"])
@@ -58,10 +58,10 @@ def test_text_is_a_tree_of_streams_and_functions(workflow):
         "   │  │  │     ├─ hot             output\n"
         "   │  │  │     └─ totals\n"
         "   │  │  │        └─ top          feedback: joins the next batch\n"
-        "   │  │  └─ again                 delay 5s\n"
+        "   │  │  └─ again                 delay 5s, after known\n"
         "   │  │     └─ recognise          feedback: joins the next batch\n"
         "   │  └─ top                      as above\n"
-        "   └─ again                       delay 5s\n"
+        "   └─ again                       delay 5s, after known\n"
         "      └─ recognise                feedback: joins the next batch\n"
         "refunds                           source, key len()\n"
         "└─ count                          as above\n"

@@ -67,11 +67,11 @@ def test_the_reference_counts_the_lines(example: str) -> None:
 def test_a_run_counts_the_lines(example: str, tmp_path: Path) -> None:
     """The file as it is, run over its data."""
     app, given = read_app(EXAMPLES / f"{example}.toml")
-    settings = Settings(
+    settings = Settings.of(
         app.name, tmp_path / "store", given["sources"], available_now=True, shards=2
     )
     assert run(app, settings).dead_letters == 0
-    with SlateReader(settings.store) as reader:
+    with SlateReader(settings.storage.store) as reader:
         for update, counts in expected(example).items():
             slates: dict[str, Any] = {key: reader.get(update, key) for key in counts}
             assert {key: slate.value["count"] for key, slate in slates.items()} == counts
@@ -101,7 +101,7 @@ def test_a_line_that_does_not_match_is_a_dead_letter_with_its_file_and_line(tmp_
     (tmp_path / "in").mkdir()
     log = tmp_path / "in" / "auth.log"
     log.write_text(text_of("ssh") + "what is this\n" + text_of("ssh"))
-    settings = Settings(
+    settings = Settings.of(
         app.name,
         tmp_path / "store",
         {"ssh": f"text:{log.parent}"},
@@ -110,7 +110,7 @@ def test_a_line_that_does_not_match_is_a_dead_letter_with_its_file_and_line(tmp_
         shards=2,
     )
     assert run(app, settings).dead_letters == 1
-    (letter,) = kept_rows(settings.store, "deadletters")
+    (letter,) = kept_rows(settings.storage.store, "deadletters")
     assert (letter["file"], letter["line"], letter["value"]) == (str(log), 9, "what is this")
     assert "does not match the pattern" in letter["error"]
     result = ms.testing.run(app, clock=CLOCK).feed_text("ssh", log.read_text())

@@ -1,10 +1,13 @@
 """The settings of a deployment, and their precedence."""
 
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
 
 import millstream as ms
+from millstream.cli.store import named_store
+from millstream.settings.setting_values import PARSERS
 from millstream.settings.settings import Settings, resolve, served_settings, store_of
 
 MIB = 1024 * 1024
@@ -35,7 +38,7 @@ def refused(**layers) -> str:
 
 def test_defaults():
     """With addresses alone, everything else has its default."""
-    assert resolve(an_app(), flags=ADDRESSES) == Settings(
+    assert resolve(an_app(), flags=ADDRESSES) == Settings.of(
         app="retail",
         store=Path(".millstream/retail"),
         sources={"checkins": "json:in"},
@@ -50,6 +53,26 @@ def test_defaults():
         master="local[*]",
         memory="1g",
     )
+
+
+def test_every_setting_is_in_one_part():
+    """A setting that users may give is a field of one part, or of `Settings` itself, and has a
+    value that `changed` replaces."""
+    settings = Settings.of("retail", Path("kept"))
+    parts = [part for part in fields(settings) if is_dataclass(getattr(settings, part.name))]
+    names = [each.name for part in parts for each in fields(getattr(settings, part.name))]
+    assert sorted([*names, "serve", "package"]) == sorted([*PARSERS, "place"])
+    for name in names:
+        changed = settings.changed(**{name: "given"})
+        values = {name: value for part in parts for name, value in _values(changed, part.name)}
+        assert {name for name, value in values.items() if value == "given"} == {name}
+    with pytest.raises(TypeError):
+        settings.changed(nothing=1)
+
+
+def _values(settings: Settings, part: str) -> list[tuple[str, object]]:
+    kept = getattr(settings, part)
+    return [(each.name, getattr(kept, each.name)) for each in fields(kept)]
 
 
 def test_flags_over_environment_over_toml_over_code():
@@ -70,15 +93,16 @@ def test_flags_over_environment_over_toml_over_code():
         "flags": {"master": "local[5]", "sources": {"checkins": "json:flag"}, "memory": None},
     }
     found = resolve(app, **layers)
-    assert found.sources == {"checkins": "json:flag"}
-    assert found.sinks == {"late": "json:t", "hot-topics": "parquet:e"}
-    assert (found.shards, found.tasks, found.lane) == (2, 3, "auto")
-    assert (found.master, found.memory, found.final) == ("local[5]", "1g", True)
+    assert found.addresses.sources == {"checkins": "json:flag"}
+    assert found.addresses.sinks == {"late": "json:t", "hot-topics": "parquet:e"}
+    assert (found.storage.shards, found.batches.tasks, found.batches.lane) == (2, 3, "auto")
+    assert (found.cluster.master, found.cluster.memory) == ("local[5]", "1g")
+    assert found.batches.final
 
 
 def test_final_means_available_now():
     """A run that lets everything through takes what is there and stops."""
-    assert resolve(an_app(), flags={**ADDRESSES, "final": True}).available_now
+    assert resolve(an_app(), flags={**ADDRESSES, "final": True}).batches.available_now
 
 
 @pytest.mark.parametrize(
@@ -87,15 +111,15 @@ def test_final_means_available_now():
 )
 def test_sizes(text, count):
     """A size is a number of bytes or text with a unit."""
-    assert resolve(an_app(), flags={**ADDRESSES, "batch_bytes": text}).batch_bytes == count
+    assert resolve(an_app(), flags={**ADDRESSES, "batch_bytes": text}).batches.batch_bytes == count
 
 
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("shards", 0, "--shards must be from 1 to 1024; got 0"),
-        ("shards", "1025", "--shards must be from 1 to 1024; got '1025'"),
-        ("shards", True, "--shards must be from 1 to 1024; got True"),
+        ("shards", 0, "--shards must be a whole number from 1 to 1024; got 0"),
+        ("shards", "1025", "--shards must be a whole number from 1 to 1024; got '1025'"),
+        ("shards", True, "--shards must be a whole number from 1 to 1024; got True"),
         ("tasks", -1, "--tasks must be a whole number, 1 or more; got -1"),
         ("batch_bytes", "0", "--batch-bytes must be 1 byte or more; got '0'"),
         ("batch_bytes", "much", "--batch-bytes must be a number of bytes, or text such as '32MiB'"),
@@ -149,17 +173,28 @@ def test_the_place_of_a_wrong_value_is_named():
 def test_a_source_without_an_address_reads_its_log(tmp_path):
     """A source that is given no address reads an event log in the store; a run that does not wait
     is refused, with the flag to give, unless something was sent there."""
-    assert resolve(an_app(), flags={"store": tmp_path}).sources == {"checkins": "log"}
+    assert resolve(an_app(), flags={"store": tmp_path}).addresses.sources == {"checkins": "log"}
     now = {"store": tmp_path, "available_now": True}
     assert "--source checkins=json:DIR" in refused(flags=now)
     (tmp_path / "logs" / "checkins").mkdir(parents=True)
-    assert resolve(an_app(), flags=now).sources == {"checkins": "log"}
+    assert resolve(an_app(), flags=now).addresses.sources == {"checkins": "log"}
 
 
 def test_the_store_must_be_a_directory(tmp_path):
     """A file in the store's place is refused before anything runs."""
     (tmp_path / "file").write_text("")
     assert "must be a directory" in refused(flags={**ADDRESSES, "store": tmp_path / "file"})
+
+
+@pytest.mark.parametrize(
+    "address", ["s3:/bucket/app", "S3://bucket/app", "gcs://bucket/app", "hdfs://host:9000/app"]
+)
+def test_an_address_that_is_no_place_is_no_folder(address):
+    """A folder of that name would be lost with the machine, which the user wanted to avoid."""
+    expected = f"--store: '{address}' is no place; it must be s3://BUCKET/PREFIX"
+    assert expected in refused(flags={**ADDRESSES, "store": address})
+    with pytest.raises(ms.StoreError, match="is no place"):
+        named_store(address, None)
 
 
 def test_store_of_needs_no_addresses():
@@ -181,9 +216,9 @@ def test_the_advice_fits_where_the_settings_come_from():
 def test_how_long_logs_are_kept():
     """Age and size are set as text with a unit, or are for ever; what is neither is refused."""
     found = resolve(an_app(), toml={"retain_age": "36h", "retain_bytes": "2GiB"})
-    assert (found.retain_age, found.retain_bytes) == (36 * 3_600_000_000, 2 << 30)
+    assert (found.logs.retain_age, found.logs.retain_bytes) == (36 * 3_600_000_000, 2 << 30)
     for_ever = resolve(an_app(), environ={"MILLSTREAM_RETAIN_AGE": "for ever"})
-    assert for_ever.retain_age is None
+    assert for_ever.logs.retain_age is None
     assert "must be a duration" in refused(toml={"retain_age": "long"})
 
 
@@ -191,21 +226,23 @@ def test_a_server_without_its_application():
     """Where only a store is at hand, a server's settings are flags over variables."""
     environ = {"MILLSTREAM_PORT": "9000", "MILLSTREAM_HOSTS": "a.example,b.example"}
     found = served_settings(Path("kept"), environ, {"port": "9001", "token_file": None})
-    assert (found.store, found.port, found.hosts) == (
+    assert (found.storage.store, found.server.port, found.server.hosts) == (
         Path("kept"),
         9001,
         ("a.example", "b.example"),
     )
-    with pytest.raises(ms.DefinitionError, match="--port must be from 0 to 65535; got '-1'"):
+    with pytest.raises(
+        ms.DefinitionError, match="--port must be a whole number from 0 to 65535; got '-1'"
+    ):
         served_settings(Path("kept"), {}, {"port": "-1"})
 
 
 def test_a_deployment_sets_how_large_slates_may_be():
     """The application's limits hold unless a setting overrides them. The graph does not change."""
     app = an_app()
-    assert resolve(app, flags=ADDRESSES).applied(app.checked()) == app.checked()
+    assert resolve(app, flags=ADDRESSES).updates.applied(app.checked()) == app.checked()
     given = resolve(app, flags=ADDRESSES, environ={"MILLSTREAM_SLATE_LIMIT": "2MiB"})
-    applied = given.applied(app.checked())
+    applied = given.updates.applied(app.checked())
     assert (applied.slate_warn, applied.slate_limit) == (MIB, 2 * MIB)
     assert applied.layers == app.checked().layers
     assert applied != app.checked()
@@ -214,20 +251,20 @@ def test_a_deployment_sets_how_large_slates_may_be():
 
 def test_patience_with_a_sink_is_a_duration():
     """Ten minutes unless told; none is fine."""
-    assert resolve(an_app(), flags=ADDRESSES).sink_patience == 600_000_000
-    assert resolve(an_app(), flags={**ADDRESSES, "sink_patience": "0s"}).sink_patience == 0
+    assert resolve(an_app(), flags=ADDRESSES).delivery.sink_patience == 600_000_000
+    assert resolve(an_app(), flags={**ADDRESSES, "sink_patience": "0s"}).delivery.sink_patience == 0
     assert "--sink-patience must be a duration" in refused(flags={"sink_patience": "long"})
 
 
 def test_batches_are_flushed_one_by_one_or_at_intervals() -> None:
     """The default, and "batch" over an interval that was set elsewhere, is every batch; an interval
     has a length."""
-    assert resolve(an_app(), flags=ADDRESSES).flush is None
-    assert resolve(an_app(), flags={**ADDRESSES, "flush": "10s"}).flush == 10_000_000
+    assert resolve(an_app(), flags=ADDRESSES).storage.flush is None
+    assert resolve(an_app(), flags={**ADDRESSES, "flush": "10s"}).storage.flush == 10_000_000
     both = resolve(an_app(), toml={"flush": "10s"}, flags={**ADDRESSES, "flush": "batch"})
-    assert both.flush is None
+    assert both.storage.flush is None
     environ = {"MILLSTREAM_FLUSH": "500ms"}
-    assert resolve(an_app(), environ=environ, flags=ADDRESSES).flush == 500_000
+    assert resolve(an_app(), environ=environ, flags=ADDRESSES).storage.flush == 500_000
     for wrong in ("0s", "never", "10"):
         assert "--flush must be 'batch' or an interval" in refused(flags={"flush": wrong})
 
@@ -266,5 +303,5 @@ def test_the_cache_of_a_host_is_its_own() -> None:
     app = ms.App("a")
     app.source("s", key="k")
     environ = {"MILLSTREAM_CACHE": "/here", "MILLSTREAM_STORE": "shared:/place"}
-    assert resolve(app, environ=environ).cache == ""
-    assert resolve(app, environ=environ, flags={"cache": "/there"}).cache == "/there"
+    assert resolve(app, environ=environ).storage.cache == ""
+    assert resolve(app, environ=environ, flags={"cache": "/there"}).storage.cache == "/there"

@@ -139,7 +139,7 @@ class Agent:
         self._log = LogPosition(began[0].offset if began else 0)
         self._file = SimpleNamespace(path=LOG, key="log", size=0)
         self._read_lines = node.log.offsets.index(self._log.offset)
-        self.panes.follower = cast(LogFollower, self._log)
+        self.panes.cursor.follower = cast(LogFollower, self._log)
         self.membership.start()
         self.link.start()
         self.panes.begin()

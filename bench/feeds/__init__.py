@@ -12,8 +12,8 @@
     reads, looking           feeds over HTTP on Spark while posts come in; feeds_app is read
     correct, truth           reads among changes and failures, against brute force
     judging                  rows as figures and bars
-    cases                    all of it, one after the other, merged with what was measured before
-    tables, plots, paper     what docs/papers/feeding-frenzy-evaluation.md shows
+    cases                    the experiments, for `bench.experiments`, which runs them
+    page, tables, plots, paper  what docs/papers/feeding-frenzy-evaluation.md shows
 
 Run as the other benchmarks are: `python -m bench feeds [--quick] [--only fig4 ...]`; then
 `python -m docs.build` fills in the page and draws its pictures.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from functools import partial
 from itertools import islice
@@ -16,7 +15,7 @@ from bench.feeds.network import Network, Shape, network
 from bench.figures import percentile
 from bench.lean import Answer, Load, get_request, now, post_request
 from bench.meter import Meter, caught_up, latencies, others_than_200
-from bench.sending import NDJSON
+from bench.sending import NDJSON, post_beats
 
 EVENTS = "/feeds/events"
 TOGETHER = 1_000
@@ -56,41 +55,15 @@ def post(
     url: str, rate: int, seconds: float, producers: int, consumers: int, pairs: int, stop: str
 ) -> dict[str, Any]:
     """Posts at a rate, by the producers' rates, for a duration or until `stop` exists."""
-    random, share, parent = Random(1), round(rate * EVERY), os.getppid()
+    random, share, text = Random(1), round(rate * EVERY), json.dumps(TEXT)
     weights = of(producers, consumers, pairs).event_rates.cumsum().tolist()
-    names = range(producers)
-    waits: list[float] = []
-    statuses: Counter[int] = Counter()
-    text = json.dumps(TEXT)
-    accepted, began = 0, now()
 
-    def beat(number: int) -> None:
-        due = began + number * EVERY
+    def body(number: int, due: float) -> bytes:
+        chosen = random.choices(range(producers), cum_weights=weights, k=share)
+        posts = (f'{{"kind":"post","producer":"p{one}","value":{text}}}\n' for one in chosen)
+        return "".join(posts).encode()
 
-        def ask() -> bytes:
-            gone = os.getppid() != parent or os.path.exists(stop)
-            if (number + 1) * EVERY < seconds and not gone:
-                beat(number + 1)
-            chosen = random.choices(names, cum_weights=weights, k=share)
-            body = "".join(
-                f'{{"kind":"post","producer":"p{one}","value":{text}}}\n' for one in chosen
-            )
-            return post_request(url, EVENTS, NDJSON, body.encode())
-
-        load.at(due, ask, told)
-
-    def told(answer: Answer) -> None:
-        nonlocal accepted
-        statuses[answer.status] += 1
-        if answer.status == 200:
-            accepted += json.loads(answer.body)["accepted"]
-        waits.append(answer.came - answer.due)
-
-    with Load(url, 8) as load:
-        beat(0)
-        load.run()
-    whole = now() - began
-    return {"per_s": accepted / whole, **latencies(waits), **others_than_200(statuses)}
+    return post_beats(url, EVENTS, EVERY, seconds, stop, body)
 
 
 def read(

@@ -2,58 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from bench.experiment_pages import drawn
+from bench.experiment_pages import Record, cell, of
 from bench.feeds.tables import POLICIES
-from docs.charts import Marker, Series, bar_chart, line_chart, panels
-
-Record = dict[str, Any]
-Row = dict[str, Any]
-WIDTH, HEIGHT = 560, 320
-"""The size of a panel."""
+from docs.charts import Chart, Marker, Series, bar_chart, line_chart
 
 
-def pictures(found: Record) -> dict[str, str]:
-    """Each picture by its file's name, as SVG."""
-    return drawn("feeds", found, PICTURES)
-
-
-def ratios(rows: list[Row]) -> str:
+def ratios(found: Record) -> list[Chart]:
     """Figure 4: the whole cost, and what of it is the policy's."""
-    return panels(
-        *(
-            line_chart(
-                [
-                    Series(policy, [(r["ratio"], r[column]) for r in rows if r["policy"] == policy])
-                    for policy in POLICIES
-                ],
-                title=title,
-                x_label="queries for each event",
-                y_label="µs of CPU a post",
-                x_log=True,
-                y_log=True,
-                width=WIDTH,
-                height=HEIGHT,
-            )
-            for column, title in (
-                ("cpu_us", "A post and its queries"),
-                ("model_us", "The same by the paper's model"),
-            )
-        ),
-        columns=2,
-    )
+    rows = of(found, "fig4")
+    return [
+        line_chart(
+            [
+                Series(policy, [(r["ratio"], r[column]) for r in rows if r["policy"] == policy])
+                for policy in POLICIES
+            ],
+            title=title,
+            x_label="queries for each event",
+            y_label="µs of CPU a post",
+            x_log=True,
+            y_log=True,
+        )
+        for column, title in (
+            ("cpu_us", "A post and its queries"),
+            ("model_us", "The same by the paper's model"),
+        )
+    ]
 
 
-def skews(rows: list[Row]) -> str:
+def skews(found: Record) -> list[Chart]:
     """Figure 5."""
+    rows = of(found, "fig5")
     factors = sorted({row["factor"] for row in rows})
     names = {row["factor"]: f"{row['events']:.2f}/{row['queries']:.2f}" for row in rows}
     charts = []
     for column, title in (("cpu_us", "A post and its queries"), ("policy_us", "By the policies")):
         values = {
-            policy: [_cell(rows, column, factor=one, policy=policy) for one in factors]
+            policy: [cell(rows, column, factor=one, policy=policy) for one in factors]
             for policy in POLICIES
         }
         charts.append(
@@ -62,34 +48,30 @@ def skews(rows: list[Row]) -> str:
                 values,
                 title=f"{title}, by Zipf parameters",
                 y_label="µs of CPU a post",
-                width=WIDTH,
-                height=HEIGHT,
             )
         )
-    return panels(*charts, columns=2)
+    return charts
 
 
-def thresholds(rows: list[Row]) -> str:
+def thresholds(found: Record) -> list[Chart]:
     """Figure 6: latency and cost."""
-    rows = sorted(rows, key=lambda row: float(row["threshold"]))
+    rows = sorted(of(found, "fig6"), key=lambda row: float(row["threshold"]))
     own = [Marker("x", row["threshold"], "H/L") for row in rows if row["factor"] == 1]
     common: dict[str, Any] = {"x_label": "threshold", "x_log": True, "markers": own}
-    common |= {"width": WIDTH, "height": HEIGHT}
     latency = [
         Series("mean", [(row["threshold"], row["mean_ms"]) for row in rows]),
         Series("95th percentile", [(row["threshold"], row["p95_ms"]) for row in rows]),
     ]
     cost = [Series("measured", [(row["threshold"], row["cpu_us"]) for row in rows])]
-    return panels(
+    return [
         line_chart(latency, title="Time of a read", y_label="ms", y_zero=True, **common),
         line_chart(cost, title="A post and its queries", y_label="µs of CPU", **common),
-        columns=2,
-    )
+    ]
 
 
-def pushed(rows: list[Row]) -> str:
+def pushed(found: Record) -> list[Chart]:
     """Figure 7."""
-    rows = sorted(rows, key=lambda row: float(row["threshold"]))
+    rows = sorted(of(found, "fig7"), key=lambda row: float(row["threshold"]))
     series = [
         Series(name, [(row["threshold"], 100 * row[column]) for row in rows])
         for name, column in (
@@ -99,11 +81,12 @@ def pushed(rows: list[Row]) -> str:
         )
     ]
     title = "Whose events are pushed"
-    return line_chart(series, title=title, x_label="threshold", y_label="percent", x_log=True)
+    return [line_chart(series, title=title, x_label="threshold", y_label="percent", x_log=True)]
 
 
-def strategies(rows: list[Row]) -> str:
+def strategies(found: Record) -> list[Chart]:
     """Figure 8."""
+    rows = of(found, "fig8")
     charts = []
     for column, title in (("mean_ms", "Mean time of a read"), ("p95_ms", "95th percentile")):
         series = [
@@ -119,23 +102,23 @@ def strategies(rows: list[Row]) -> str:
                 title=title,
                 x_label="µs of CPU a post, with its queries",
                 y_label="ms",
-                width=WIDTH,
-                height=HEIGHT,
             )
         )
-    return panels(*charts, columns=2)
+    return charts
 
 
-def fan_outs(rows: list[Row]) -> str:
+def fan_outs(found: Record) -> list[Chart]:
     """Figure 9."""
+    rows = of(found, "fig9")
     series = [Series("hybrid", [(row["fan_out"], row["cpu_us"]) for row in rows])]
     title = "A post and its queries, by fan-out"
     label = "followers of a producer"
-    return line_chart(series, title=title, x_label=label, y_label="µs of CPU", y_zero=True)
+    return [line_chart(series, title=title, x_label=label, y_label="µs of CPU", y_zero=True)]
 
 
-def flash(rows: list[Row]) -> str:
+def flash(found: Record) -> list[Chart]:
     """Figure 10."""
+    rows = of(found, "fig10")
     points = [row for row in rows if row["what"] != "all"]
     series = [
         Series(name, [(row["at"], row[column]) for row in points], "line")
@@ -149,26 +132,8 @@ def flash(rows: list[Row]) -> str:
     markers = [Marker("x", 0.0, "the flash"), *(Marker("y", one, "+10%") for one in limits)]
     title = "Cost of a batch"
     label = "simulated seconds from the flash"
-    return line_chart(
-        series, title=title, x_label=label, y_label="ms of CPU", y_zero=True, markers=markers
-    )
-
-
-PICTURES: dict[str, tuple[str, Callable[[list[Row]], str]]] = {
-    "ratios": ("fig4", ratios),
-    "skews": ("fig5", skews),
-    "thresholds": ("fig6", thresholds),
-    "pushed": ("fig7", pushed),
-    "strategies": ("fig8", strategies),
-    "fan-outs": ("fig9", fan_outs),
-    "flash": ("fig10", flash),
-}
-
-
-def _cell(rows: list[Row], column: str, **wanted: Any) -> float | None:
-    """The column of the row that has these values; None if there is none."""
-    for row in rows:
-        if all(row[name] == value for name, value in wanted.items()):
-            found: float | None = row[column]
-            return found
-    return None
+    return [
+        line_chart(
+            series, title=title, x_label=label, y_label="ms of CPU", y_zero=True, markers=markers
+        )
+    ]

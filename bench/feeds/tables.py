@@ -1,55 +1,39 @@
-"""The evaluation's results as Markdown, for docs/papers/feeding-frenzy-evaluation.md. Pure.
-
-`docs/figures.py` asks for a part by its name where the page has `<!-- figures:feeds.NAME -->`. A
-part whose experiment was not run says so.
-"""
+"""The tables of docs/papers/feeding-frenzy-evaluation.md, as lines of Markdown. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from bench.experiment_pages import of, shared, where
+from bench.experiment_pages import Record, of, shared
+from bench.experiments import Row
 from bench.feeds import paper
 from bench.feeds.judging import HYBRID, gains
-from bench.markdown import head, picture, text
+from bench.markdown import head
 from bench.markdown import row as a_row
 
-Record = dict[str, Any]
-Row = dict[str, Any]
 POLICIES = ("push all", "push none", HYBRID)
 
 
-def part(found: Record, name: str) -> str:
-    """A part of the page, from a record of the case."""
-    experiment = EXPERIMENTS.get(name)
-    if experiment is not None and not of(found, experiment):
-        return text([f"Not measured yet: `make bench-feeds ONLY={experiment}`."])
-    return PARTS[name](found)
-
-
-def ratios(found: Record) -> str:
+def ratios(found: Record) -> list[str]:
     """Figure 4."""
     rows = of(found, "fig4")
     lines = by_policy(rows, "ratio", "queries : events", lambda at: f"{at:g} : 1")
-    return text(
-        [*lines, "", *_costs(found), "", *picture("feeds-ratios", "Cost by queries for each event")]
-    )
+    return [*lines, "", *_costs(found)]
 
 
-def full(found: Record) -> str:
+def full(found: Record) -> list[str]:
     """The table of a point at full size."""
     rows = of(found, "full")
-    return text(by_policy(rows, "ratio", "queries : events", lambda at: f"{at:g} : 1"))
+    return by_policy(rows, "ratio", "queries : events", lambda at: f"{at:g} : 1")
 
 
-def diverse(found: Record) -> str:
+def diverse(found: Record) -> list[str]:
     """Figure 4, read with per-producer coherency."""
     rows = of(found, "diverse")
-    return text(by_policy(rows, "ratio", "queries : events", lambda at: f"{at:g} : 1"))
+    return by_policy(rows, "ratio", "queries : events", lambda at: f"{at:g} : 1")
 
 
-def deciding(found: Record) -> str:
+def deciding(found: Record) -> list[str]:
     """Each pair by itself, or all of a consumer together."""
     rows = of(found, "deciding")
     best = min(row["cpu_us"] for row in rows if not row["threshold"])
@@ -59,20 +43,20 @@ def deciding(found: Record) -> str:
         cells += [f"{row['pushes']:.2f}", f"{row['pulls']:.2f}", f"{row['cpu_us']:,.0f}"]
         gain = f"{1 - row['cpu_us'] / best:.1%}" if row["threshold"] else ""
         lines.append(a_row([row["decided"], *cells, gain]))
-    return text(lines)
+    return lines
 
 
-def skews(found: Record) -> str:
+def skews(found: Record) -> list[str]:
     """Figure 5."""
     rows = of(found, "fig5")
     said = {row["factor"]: f"{row['events']:.2f} / {row['queries']:.2f}" for row in rows}
     lines = by_policy(rows, "factor", "Zipf of posts / looks", lambda at: said[at])
     share = f"{paper.GAIN:.0%} with moderate skew, {paper.GAIN_SKEWED:.0%} with more"
     lines += ["", f"The paper's hybrid cost {share} less than the better of the others."]
-    return text([*lines, "", *picture("feeds-skews", "Cost by how skewed rates are")])
+    return lines
 
 
-def thresholds(found: Record) -> str:
+def thresholds(found: Record) -> list[str]:
     """Figure 6."""
     names = ["of H/L", "pushes a post", "pulls a read", "read, mean, ms", "p95, ms"]
     lines = head("threshold", [*names, "cost, µs", "model, µs"])
@@ -84,20 +68,20 @@ def thresholds(found: Record) -> str:
     over = found["figures"].get("fig6_over_cheapest")
     if over is not None:
         lines += ["", f"At H/L the cost is {over:.1%} above that of the cheapest setting."]
-    return text([*lines, "", *picture("feeds-thresholds", "Latency and cost by the threshold")])
+    return lines
 
 
-def pushed(found: Record) -> str:
+def pushed(found: Record) -> list[str]:
     """Figure 7."""
     names = ["pairs on push", "consumers: half", "all", "queries: half", "all"]
     lines = head("threshold", names)
     for row in of(found, "fig7"):
         columns = ("pairs", "half", "whole", "queries_half", "queries_whole")
         lines.append(a_row([f"{row['threshold']:.2f}", *(f"{row[c]:.0%}" for c in columns)]))
-    return text([*lines, "", *picture("feeds-pushed", "Whose events are pushed, by the threshold")])
+    return lines
 
 
-def strategies(found: Record) -> str:
+def strategies(found: Record) -> list[str]:
     """Figure 8."""
     names = ["pulls a read", "read, mean, ms", "p95, ms", "cost, µs", "model, µs"]
     lines = head("what is moved", names)
@@ -105,37 +89,35 @@ def strategies(found: Record) -> str:
         cells = [f"{row['pulls']:.2f}", f"{row['mean_ms']:.3f}", f"{row['p95_ms']:.3f}"]
         cells += [f"{row['cpu_us']:,.0f}", f"{row['model_us']:,.0f}"]
         lines.append(a_row([row["what"], *cells]))
-    return text([*lines, "", *picture("feeds-strategies", "Cost and latency of both strategies")])
+    return lines
 
 
-def fan_outs(found: Record) -> str:
+def fan_outs(found: Record) -> list[str]:
     """Figure 9."""
     lines = head("followers of a producer", ["pushes a post", "pulls a read", "cost, µs"])
     for row in of(found, "fig9"):
         cells = [f"{row['pushes']:.2f}", f"{row['pulls']:.2f}", f"{row['cpu_us']:,.0f}"]
         lines.append(a_row([row["fan_out"], *cells]))
-    return text([*lines, "", *picture("feeds-fan-outs", "Cost by fan-out")])
+    return lines
 
 
-def flash(found: Record) -> str:
+def flash(found: Record) -> list[str]:
     """Figure 10."""
     *points, row = of(found, "fig10")
     back = f"back within 10% after {row['back_s']:.0f} s"
     if row["back_s"] > points[-1]["at"]:
         back = f"not back within 10% in {row['back_s']:.0f} s"
     settled = "" if row["settled"] is None else f"{row['settled'] - 1:+.0%}"
-    lines = [
+    return [
         f"Before the flash {row['before_ms']:.0f} ms of CPU for a batch, at most "
         f"{row['peak_ms']:.0f} ms in it; {back}"
         + (f", and {settled} in the median from 60 s on" if settled else "")
         + f". {row['flipped']:,} pairs changed side, none more than {row['flips']} "
         f"{'time' if row['flips'] == 1 else 'times'}.",
-        "",
     ]
-    return text([*lines, *picture("feeds-flash", "Cost before and in a flash")])
 
 
-def followed(found: Record) -> str:
+def followed(found: Record) -> list[str]:
     """A producer that many follow."""
     names = ["pushes", "batches", "longest batch, s", "a push, µs", "memory, MiB", "reads", "wrong"]
     lines = head("followers", names)
@@ -143,10 +125,10 @@ def followed(found: Record) -> str:
         cells = [f"{row['pushes']:,}", f"{row['batches']:,}", f"{row['longest_s']:.2f}"]
         cells += [f"{row['push_us']:.0f}", f"{row['memory_mib']:.0f}", f"{row['reads']:,}"]
         lines.append(a_row([f"{row['followers']:,}", *cells, row["violations"]]))
-    return text(lines)
+    return lines
 
 
-def live(found: Record) -> str:
+def live(found: Record) -> list[str]:
     """Reads over HTTP."""
     names = ["reads", "p50, ms", "p95, ms", "p99, ms", "posts/s taken", "server's cores"]
     lines = head("", [*names, "items a page", "not 200"])
@@ -154,43 +136,17 @@ def live(found: Record) -> str:
         cells = [f"{row['reads']:,}", *(f"{row[n]:.1f}" for n in ("p50_ms", "p95_ms", "p99_ms"))]
         cells += [f"{row['posts_per_s']:,.0f}", f"{row['cores_server']:.2f}"]
         lines.append(a_row([row["what"], *cells, f"{row['items']:.1f}", row["not_200"]]))
-    return text(lines)
+    return lines
 
 
-def correct(found: Record) -> str:
+def correct(found: Record) -> list[str]:
     """Reads against brute force."""
     names = ["reads", "violations", "batches", "kills", "tasks tried again", "sides told"]
     lines = head("", names)
     for row in of(found, "reads-correct"):
         columns = ("reads", "violations", "batches", "kills", "retries", "flips")
         lines.append(a_row([row["what"], *(f"{row[name]:,}" for name in columns)]))
-    return text(lines)
-
-
-PARTS: dict[str, Callable[[Record], str]] = {
-    "ratios": ratios,
-    "full": full,
-    "diverse": diverse,
-    "deciding": deciding,
-    "skews": skews,
-    "thresholds": thresholds,
-    "pushed": pushed,
-    "strategies": strategies,
-    "fan_outs": fan_outs,
-    "flash": flash,
-    "followed": followed,
-    "live": live,
-    "correct": correct,
-    "where": where,
-}
-EXPERIMENTS = {
-    **{"ratios": "fig4", "full": "full", "diverse": "diverse"},
-    **{"deciding": "deciding", "skews": "fig5"},
-    **{"thresholds": "fig6", "pushed": "fig7"},
-    **{"strategies": "fig8", "fan_outs": "fig9", "flash": "fig10"},
-    **{"followed": "followers", "live": "reads", "correct": "reads-correct"},
-}
-"""The experiment that each part belongs to."""
+    return lines
 
 
 def by_policy(rows: list[Row], point: str, first: str, said: Callable[[float], str]) -> list[str]:

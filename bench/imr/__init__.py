@@ -15,8 +15,8 @@ panes is called in this process, over generated logs.
     lacking                  the agent without one of its parts, to show what that is worth
     errors, covering, drawn_windows, crossover  experiments with panes alone
     judging                  rows as figures and bars
-    cases                    all of it, one after the other, merged with what was measured before
-    tables, plots, paper     what docs/papers/imr-evaluation.md shows, beside what the paper has
+    cases                    the experiments, for `bench.experiments`, which runs them
+    page, tables, plots, paper  what docs/papers/imr-evaluation.md shows, beside what the paper has
 
 Run as the other benchmarks are: `python -m bench imr [--quick] [--only fig8 ...]`; then
 `python -m docs.build` fills in the page and draws its pictures.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
-from typing import Any
 
 from bench.bench import Bench
-from bench.experiments import Evaluation, Experiments
+from bench.experiments import Evaluation, Experiment, SharedMeasurement
 from bench.figures import Outcome
 from bench.imr import (
     beside,
@@ -24,56 +22,33 @@ from bench.imr import (
     waiting,
 )
 from bench.imr.plan import QUICK, Plan
-from bench.imr.pressed import Calibrated, calibrated
-
-PARTS = {
-    **{"fig7": "scaling", "fig8": "shedding", "fig9": "words", "fig10": "failures"},
-    **{"fig11": "clicks", "fig12": "hdfs", "fig13": "beside"},
-    **{"fig11c": "click_latency", "fig12b": "hdfs_latency"},
-    **{"coverage": "covering", "contract": "covering"},
-}
-"""The part of the plan that an experiment belongs to, if it is not that of its name."""
+from bench.imr.pressed import calibrated
 
 
 def run(bench: Bench) -> Outcome:
-    return run_plan(bench, QUICK if bench.quick else Plan())
+    return evaluation(bench, QUICK if bench.quick else Plan()).outcome()
 
 
-def run_plan(bench: Bench, plan: Plan) -> Outcome:
-    core = _Core(bench, plan)
-    experiments: Experiments = {
-        "crossover": partial(crossover.run, bench, plan.crossover),
-        "fig9": partial(errors.words, bench, plan.words),
-        "fig11": partial(errors.clicks, bench, plan.clicks),
-        "fig12": partial(errors.hdfs, bench, plan.hdfs),
-        "coverage": partial(covering.run, bench, plan.covering),
-        "contract": partial(covering.contract, bench, plan.covering),
-        "fig7": partial(scaling.run, bench, plan.scaling),
-        "waiting": partial(waiting.run, bench, plan.waiting),
-        "fig11c": partial(example_latency.clicks, bench, plan.click_latency),
-        "fig12b": partial(example_latency.hdfs, bench, plan.hdfs_latency),
-        "clocks": partial(clocks.run, bench, plan.clocks),
-        "crowd": partial(crowd.run, bench, plan.crowd),
-        "fig10": partial(failures.run, bench, plan.failures),
-        "fig8": lambda: shedding.run(bench, plan.shedding, core.calibrated()),
-        "fig13": lambda: beside.run(bench, plan.beside, core.calibrated()),
+def evaluation(bench: Bench, plan: Plan) -> Evaluation:
+    """Some of its experiments share the measured speed of an agent on this machine."""
+    shed = plan.shedding
+    measure = partial(calibrated, bench, shed.timed, shed.load, shed.capacity_records)
+    shared = SharedMeasurement("calibrated", measure)
+    experiments = {
+        "crossover": Experiment(plan.crossover, crossover.run),
+        "fig9": Experiment(plan.words, errors.words),
+        "fig11": Experiment(plan.clicks, errors.clicks),
+        "fig12": Experiment(plan.hdfs, errors.hdfs),
+        "coverage": Experiment(plan.covering, covering.run),
+        "contract": Experiment(plan.covering, covering.contract),
+        "fig7": Experiment(plan.scaling, scaling.run),
+        "waiting": Experiment(plan.waiting, waiting.run),
+        "fig11c": Experiment(plan.click_latency, example_latency.clicks),
+        "fig12b": Experiment(plan.hdfs_latency, example_latency.hdfs),
+        "clocks": Experiment(plan.clocks, clocks.run),
+        "crowd": Experiment(plan.crowd, crowd.run),
+        "fig10": Experiment(plan.failures, failures.run),
+        "fig8": Experiment(plan.shedding, shared.needed_by(shedding.run)),
+        "fig13": Experiment(plan.beside, shared.needed_by(beside.run)),
     }
-    plans = {name: getattr(plan, PARTS.get(name, name)) for name in experiments}
-    return Evaluation(bench, "imr", experiments, plans, judging.JUDGING, core.told).outcome()
-
-
-class _Core:
-    """The measured speed of an agent on this machine."""
-
-    def __init__(self, bench: Bench, plan: Plan) -> None:
-        self._bench, self._plan = bench, plan.shedding
-        self._known: Calibrated | None = None
-
-    def calibrated(self) -> Calibrated:
-        if self._known is None:
-            plan = self._plan
-            self._known = calibrated(self._bench, plan.timed, plan.load, plan.capacity_records)
-        return self._known
-
-    def told(self) -> dict[str, Any]:
-        return {} if self._known is None else {"calibrated": asdict(self._known)}
+    return Evaluation(bench, "imr", experiments, judging.JUDGING, shared.row)

@@ -17,6 +17,7 @@ from bench.imr import drawn_windows
 from bench.imr.plan import Covering
 from examples.imr.word_traffic import Words, log
 from examples.skewed_words import word_count
+from millstream.messages.answers import Bound
 from millstream.windows.bounds.estimates import Estimate, estimate
 from millstream.windows.fidelity import Area, Error
 from millstream.windows.job import Job
@@ -40,8 +41,8 @@ class Tally:
     intervals: int = 0
     covered: int = 0
 
-    def add(self, bound: Row, truth: float) -> None:
-        low, high = bound["low"], bound["high"]
+    def add(self, bound: Bound, truth: float) -> None:
+        low, high = bound.low, bound.high
         self.intervals += 1
         self.covered += (low is None or low <= truth) and (high is None or truth <= high)
 

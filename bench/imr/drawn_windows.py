@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 
 from millstream.windows.bounds.estimates import estimate
 from millstream.windows.bounds.strata import rounds_done
@@ -165,13 +166,15 @@ def covered(
             pairs = [("total", sampled.total, truth(kind, made))]
             pairs += [(k, bound, truth(kind, made, (k,))) for k, bound in sampled.keys.items()]
             if kind == "histogram":
-                small = sum(made.small["home"])
-                pairs.append(("home, lower bucket", sampled.keys["home"]["buckets"][0], small))
+                small, buckets = sum(made.small["home"]), sampled.keys["home"].buckets
+                assert buckets is not UNSET
+                pairs.append(("home, lower bucket", buckets[0], small))
             for what, bound, true in pairs:
-                if bound["high"] is None or not true:
+                if bound.high is None or not true:
                     continue
-                inside = bound["low"] <= true <= bound["high"]
-                width = (bound["high"] - bound["low"]) / 2 / true
+                assert bound.low is not None
+                inside = bound.low <= true <= bound.high
+                width = (bound.high - bound.low) / 2 / true
                 found.setdefault((kind, what), []).append((inside, width))
     return [
         {
@@ -199,7 +202,8 @@ def contract(number: int, kind: str, error: Error, *, seed: int) -> list[dict[st
             values = values_of(kind, made, kept)
             total = estimate(one, made.nodes, made.panes, manifests, values).total
             if error.look(total):
-                off = abs(total["value"] - true) / abs(true)
+                assert total.value is not None
+                off = abs(total.value - true) / abs(true)
                 rows.append({"rounds": at + 1, "part": end / PANES, "error": off})
                 break
     return rows

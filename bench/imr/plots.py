@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from bench.experiment_pages import drawn
+from bench.experiment_pages import Record, cell, of
+from bench.experiments import Row
 from bench.imr import paper
 from bench.imr.tables import POLICIES, SAID
-from docs.charts import Marker, Series, bar_chart, line_chart, panels
-
-Record = dict[str, Any]
-Row = dict[str, Any]
-WIDTH, HEIGHT = 560, 320
-"""The size of a panel."""
+from docs.charts import Chart, Marker, Series, bar_chart, line_chart
 
 
-def pictures(found: Record) -> dict[str, str]:
-    """Each picture by its file's name, as SVG."""
-    return drawn("imr", found, PICTURES)
-
-
-def scaling(rows: list[Row]) -> str:
+def scaling(found: Record) -> list[Chart]:
     """Figure 7."""
+    rows = of(found, "fig7")
     series = [
         Series(
             f"{reducers} reducer{'s' if reducers > 1 else ''}",
@@ -31,86 +20,85 @@ def scaling(rows: list[Row]) -> str:
         for reducers in sorted({row["reducers"] for row in rows})
     ]
     title = "Records a second by agents and reducers"
-    return line_chart(series, title=title, x_label="agents", y_label="records/s", y_zero=True)
+    return [line_chart(series, title=title, x_label="agents", y_label="records/s", y_zero=True)]
 
 
-def shedding(rows: list[Row]) -> str:
+def shedding(found: Record) -> list[Chart]:
     """Figure 8: (a) latency, (b) fidelity."""
+    rows = of(found, "fig8")
     burns = sorted({row["burns"] for row in rows})
     groups = [f"{count} burning" for count in burns]
     latency, fidelity = (
         {
             POLICIES[policy]: [
-                _cell(rows, burns=count, policy=policy, column=column) for count in burns
+                cell(rows, burns=count, policy=policy, column=column) for count in burns
             ]
             for policy in dict.fromkeys(row["policy"] for row in rows)
         }
         for column in ("latency_s", "fidelity")
     )
     asked = Marker("y", rows[0]["asked_s"], "the latency that is asked")
-    return panels(
+    return [
         bar_chart(
             groups,
             latency,
             title="From a window's end until it is closed",
             y_label="seconds, mean",
             markers=[asked],
-            width=WIDTH,
-            height=HEIGHT,
         ),
         bar_chart(
             groups,
             fidelity,
             title="Fidelity of windows",
             y_label="part of the panes",
-            width=WIDTH,
-            height=HEIGHT,
         ),
-        columns=2,
-    )
+    ]
 
 
-def words(rows: list[Row]) -> str:
+def words(found: Record) -> list[Chart]:
     """Figure 9 (a) and (b)."""
-    return panels(
+    rows = of(found, "fig9")
+    return [
         _by_part(rows, "count_error", "Error of counts"),
         _by_part(
             rows, "frequency_error", "Error of shares, with its deviation", "frequency_deviation"
         ),
-        columns=2,
-    )
+    ]
 
 
-def clicks(rows: list[Row]) -> str:
+def clicks(found: Record) -> list[Chart]:
     """Figure 11 (a) and (b), and the error of the total."""
+    rows = of(found, "fig11")
     marker = Marker("y", 100 * paper.USER_ERROR, "the paper's, drawn, under half of the data")
-    return panels(
+    return [
         _by_part(rows, "user_error", "Error of sessions per user", markers=[marker]),
         _by_part(rows, "total_error", "Error of all sessions"),
         _by_part(rows, "found", "Users found"),
-        columns=2,
-    )
+    ]
 
 
-def hdfs(rows: list[Row]) -> str:
+def hdfs(found: Record) -> list[Chart]:
     """Figure 12 (a)."""
-    return _by_part(rows, "rejects", "Histograms that differ from the whole ones")
+    rows = of(found, "fig12")
+    return [_by_part(rows, "rejects", "Histograms that differ from the whole ones")]
 
 
-def failures(rows: list[Row]) -> str:
+def failures(found: Record) -> list[Chart]:
     """Figure 10."""
+    rows = of(found, "fig10")
     counts = sorted({row["replaced"] for row in rows})
     values = {
-        name: [_cell(rows, replaced=count, told=told, column="goodput") for count in counts]
+        name: [cell(rows, replaced=count, told=told, column="goodput") for count in counts]
         for name, told in (("silent", False), ("told", True))
     }
     groups = [f"{count} replaced" for count in counts]
     title = "Goodput, with and without word of what will not come"
-    return bar_chart(groups, values, title=title, y_label="panes/s")
+    return [bar_chart(groups, values, title=title, y_label="panes/s")]
 
 
-def beside(rows: list[Row]) -> str:
+def beside(found: Record) -> list[Chart]:
     """Figure 13 (a) and (b)."""
+    rows = of(found, "fig13")
     charts = []
     for column, title in (
         ("fidelity", "Fidelity of windows"),
@@ -130,23 +118,32 @@ def beside(rows: list[Row]) -> str:
                 x_label="niceness of the agent",
                 y_label="percent",
                 y_zero=True,
-                width=WIDTH,
-                height=HEIGHT,
             )
         )
-    return panels(*charts, columns=2)
+    return charts
 
 
-def waiting(rows: list[Row]) -> str:
+def waiting(found: Record) -> list[Chart]:
     """Figure 9 (c)."""
+    rows = of(found, "waiting")
     groups = [SAID[row["asked"]] for row in rows]
     values = {"a window": [row["window_s"] for row in rows]}
     title = "From a window's opening until it is closed"
-    return bar_chart(groups, values, title=title, y_label="seconds, mean")
+    return [bar_chart(groups, values, title=title, y_label="seconds, mean")]
 
 
-def example_latency(rows: list[Row]) -> str:
-    """Figures 11 (c) and 12 (b)."""
+def click_latency(found: Record) -> list[Chart]:
+    """Figure 11 (c)."""
+    return _latency(of(found, "fig11c"))
+
+
+def hdfs_latency(found: Record) -> list[Chart]:
+    """Figure 12 (b)."""
+    return _latency(of(found, "fig12b"))
+
+
+def _latency(rows: list[Row]) -> list[Chart]:
+    """The time of a window by the part of the data, a line for each specification."""
     full = [row["window_s"] for row in rows if row["asked"] == "full"]
     series = [
         Series(
@@ -156,18 +153,21 @@ def example_latency(rows: list[Row]) -> str:
         for asked in dict.fromkeys(row["asked"] for row in rows)
         if asked != "full"
     ]
-    return line_chart(
-        series,
-        title="From a window's opening until it is closed",
-        x_label="percent of the data",
-        y_label="seconds",
-        y_zero=True,
-        markers=[Marker("y", seconds, "everything") for seconds in full],
-    )
+    return [
+        line_chart(
+            series,
+            title="From a window's opening until it is closed",
+            x_label="percent of the data",
+            y_label="seconds",
+            y_zero=True,
+            markers=[Marker("y", seconds, "everything") for seconds in full],
+        )
+    ]
 
 
-def coverage(rows: list[Row]) -> str:
+def coverage(found: Record) -> list[Chart]:
     """Intervals that have the truth in them, by what is answered."""
+    rows = of(found, "coverage")
     simulated = [row for row in rows if row["how"] == "simulated"]
     kinds = list(dict.fromkeys(row["kind"] for row in simulated))
     series = [
@@ -182,39 +182,26 @@ def coverage(rows: list[Row]) -> str:
         )
         for number, of in enumerate(dict.fromkeys(row["of"] for row in simulated))
     ]
-    return line_chart(
-        series,
-        title="Intervals of 95% with the truth in them",
-        x_label=", ".join(f"{number} {kind}" for number, kind in enumerate(kinds, 1)),
-        y_label="percent",
-        markers=[Marker("y", 93.0, "93"), Marker("y", 97.0, "97")],
-    )
+    return [
+        line_chart(
+            series,
+            title="Intervals of 95% with the truth in them",
+            x_label=", ".join(f"{number} {kind}" for number, kind in enumerate(kinds, 1)),
+            y_label="percent",
+            markers=[Marker("y", 93.0, "93"), Marker("y", 97.0, "97")],
+        )
+    ]
 
 
-def crossover(rows: list[Row]) -> str:
+def crossover(found: Record) -> list[Chart]:
     """Both ways to a window."""
+    rows = of(found, "crossover")
     series = [
         Series("merged anew", [(row["slides"], row["anew_ms"]) for row in rows]),
         Series("moved on", [(row["slides"], row["moved_ms"]) for row in rows]),
     ]
     title = "Time to put a window together"
-    return line_chart(series, title=title, x_label="slides in a range", y_label="ms", y_zero=True)
-
-
-PICTURES: dict[str, tuple[str, Callable[[list[Row]], str]]] = {
-    "scaling": ("fig7", scaling),
-    "shedding": ("fig8", shedding),
-    "words": ("fig9", words),
-    "failures": ("fig10", failures),
-    "clicks": ("fig11", clicks),
-    "hdfs": ("fig12", hdfs),
-    "beside": ("fig13", beside),
-    "waiting": ("waiting", waiting),
-    "click-latency": ("fig11c", example_latency),
-    "hdfs-latency": ("fig12b", example_latency),
-    "coverage": ("coverage", coverage),
-    "crossover": ("crossover", crossover),
-}
+    return [line_chart(series, title=title, x_label="slides in a range", y_label="ms", y_zero=True)]
 
 
 def _by_part(
@@ -223,18 +210,19 @@ def _by_part(
     title: str,
     deviation: str | None = None,
     markers: list[Marker] | None = None,
-) -> str:
+) -> Chart:
     """A column in percent by the part of the data, a line for each specification."""
     series = []
     for number, asked in enumerate(dict.fromkeys(row["asked"] for row in rows)):
-        points: list[Any] = []
-        for row in rows:
-            if row["asked"] == asked:
-                at, value = 100 * row["part"], 100 * row[column]
-                spread = 100 * row[deviation] if deviation else 0.0
-                bar = (at - number, value, max(0.0, value - spread), value + spread)
-                points.append(bar if deviation else (at, value))
-        series.append(Series(SAID[asked], points))
+        of = [row for row in rows if row["asked"] == asked]
+        aside = number if deviation else 0  # bars through points do not cover each other
+        points = [(100 * row["part"] - aside, 100 * row[column]) for row in of]
+        ranges = [
+            (100 * max(0.0, row[column] - row[deviation]), 100 * (row[column] + row[deviation]))
+            for row in of
+            if deviation
+        ]
+        series.append(Series(SAID[asked], points, ranges=ranges))
     return line_chart(
         series,
         title=title,
@@ -242,15 +230,4 @@ def _by_part(
         y_label="percent",
         y_zero=True,
         markers=markers or [],
-        width=WIDTH,
-        height=HEIGHT,
     )
-
-
-def _cell(rows: list[Row], column: str, **wanted: Any) -> float | None:
-    """The column of the row that has these values; None if there is none."""
-    for row in rows:
-        if all(row[name] == value for name, value in wanted.items()):
-            found: float | None = row[column]
-            return found
-    return None

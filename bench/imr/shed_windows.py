@@ -98,10 +98,12 @@ def covered(number: int, kinds: tuple[str, ...], *, seed: int) -> list[dict[str,
         for row, (kind, one) in zip(rows, jobs.items(), strict=True):
             values = values_of(kind, made, kept)
             bound = estimate(one, made.nodes, made.panes, manifests, values).total
-            if bound["method"] == "worst case":
+            if bound.method == "worst case":
                 row["worst_case"] += 1
                 continue
+            assert bound.low is not None
+            assert bound.high is not None
             row["windows"] += 1
-            row["inside"] += bound["low"] <= truth(kind, made) <= bound["high"]
+            row["inside"] += bound.low <= truth(kind, made) <= bound.high
             row["panes"] += len(kept) / len(made.units)
     return rows

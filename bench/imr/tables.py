@@ -1,22 +1,13 @@
-"""The evaluation's results as Markdown, for docs/papers/imr-evaluation.md. Pure.
-
-`docs/figures.py` asks for a part by its name where the page has `<!-- figures:imr.NAME -->`. A part
-whose experiment was not run says so.
-"""
+"""The tables of docs/papers/imr-evaluation.md, as lines of Markdown. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from bench.experiment_pages import of, shared, where
+from bench.experiment_pages import Record, of, shared
 from bench.imr import paper
 from bench.markdown import count as count_of
-from bench.markdown import head, picture, text
+from bench.markdown import head
 from bench.markdown import row as a_row
 
-Record = dict[str, Any]
-Row = dict[str, Any]
 SAID = {
     "drawn": "area, drawn",
     "area": "area, earliest",
@@ -33,15 +24,7 @@ POLICIES = {
 }
 
 
-def part(found: Record, name: str) -> str:
-    """A part of the page, from a record of the case."""
-    experiment = EXPERIMENTS.get(name)
-    if experiment is not None and not of(found, experiment):
-        return text([f"Not measured yet: `make bench-imr ONLY={experiment}`."])
-    return PARTS[name](found)
-
-
-def scaling(found: Record) -> str:
+def scaling(found: Record) -> list[str]:
     """Figure 7."""
     rows = of(found, "fig7")
     agents = sorted({row["agents"] for row in rows})
@@ -54,11 +37,11 @@ def scaling(found: Record) -> str:
         ]
         lines.append(a_row([count_of(reducers, "reducer"), *cells]))
     most = max((row["agent_mib"] for row in rows), default=0.0)
-    lines += ["", f"The largest agent had {most:.0f} MiB of memory.", ""]
-    return text([*lines, *picture("imr-scaling", "Records a second by agents and reducers")])
+    lines += ["", f"The largest agent had {most:.0f} MiB of memory."]
+    return lines
 
 
-def shedding(found: Record) -> str:
+def shedding(found: Record) -> list[str]:
     """Figure 8."""
     names = ["fidelity", "whenever", "in time", "closed after, s", "at most", "never", "closed by"]
     lines = head("processes that burn, policy", names)
@@ -75,16 +58,15 @@ def shedding(found: Record) -> str:
             f"grew by {known['rate']:,.0f}. Undisturbed, windows were closed at most "
             f"{known['took']:.2f} s after their end: the latency is {known['latency']:.2f} s.",
         ]
-    return text([*lines, "", *picture("imr-shedding", "Fidelity and latency under other load")])
+    return lines
 
 
-def words(found: Record) -> str:
+def words(found: Record) -> list[str]:
     """Figure 9."""
-    lines = by_part(found, "fig9", {"count_error": "count", "frequency_error": "frequency"})
-    return text([*lines, "", *picture("imr-words", "Errors of counts and shares of words")])
+    return by_part(found, "fig9", {"count_error": "count", "frequency_error": "frequency"})
 
 
-def clicks(found: Record) -> str:
+def clicks(found: Record) -> list[str]:
     """Figure 11."""
     columns = {
         "user_error": "per user",
@@ -92,17 +74,15 @@ def clicks(found: Record) -> str:
         "total_error": "total",
         "found": "users found",
     }
-    lines = by_part(found, "fig11", columns)
-    return text([*lines, "", *picture("imr-clicks", "Errors of sessions, and users found")])
+    return by_part(found, "fig11", columns)
 
 
-def hdfs(found: Record) -> str:
+def hdfs(found: Record) -> list[str]:
     """Figure 12."""
-    lines = by_part(found, "fig12", {"rejects": "rejected", "found": "nodes found"})
-    return text([*lines, "", *picture("imr-hdfs", "Histograms that differ from the whole ones")])
+    return by_part(found, "fig12", {"rejects": "rejected", "found": "nodes found"})
 
 
-def failures(found: Record) -> str:
+def failures(found: Record) -> list[str]:
     """Figure 10."""
     names = ["silent: panes/s", "a window, s", "told: panes/s", "a window, s", "gain", "paper"]
     lines = head("servers replaced in each window", names)
@@ -115,10 +95,10 @@ def failures(found: Record) -> str:
             cells += [f"{said['goodput']:.2f}", f"{said['window_s']:.1f}"]
             gain = said["goodput"] / silent["goodput"] - 1
             lines.append(a_row([count, *cells, f"{gain:+.0%}", told]))
-    return text([*lines, "", *picture("imr-failures", "Goodput with replaced servers")])
+    return lines
 
 
-def beside(found: Record) -> str:
+def beside(found: Record) -> list[str]:
     """Figure 13."""
     names = ["none: fidelity", "shedding: fidelity", "none: the other's", "shedding: the other's"]
     lines = head("niceness of the agent", names)
@@ -129,10 +109,10 @@ def beside(found: Record) -> str:
             f"{row[name]:.0%}" if row else "" for name in ("fidelity", "other") for row in pair
         ]
         lines.append(a_row([nice, *cells]))
-    return text([*lines, "", *picture("imr-beside", "Fidelity, and the other work, by niceness")])
+    return lines
 
 
-def waiting(found: Record) -> str:
+def waiting(found: Record) -> list[str]:
     """Figure 9 (c), and the contract's latency."""
     rows = of(found, "waiting")
     lines = head("asked", ["a window, s", "of everything", "panes received", "closed by"])
@@ -141,20 +121,20 @@ def waiting(found: Record) -> str:
         share = f"{row['window_s'] / full:.0%}" if full else ""
         cells = [f"{row['window_s']:.2f}", share, f"{row['fidelity']:.0%}", row["why"]]
         lines.append(a_row([SAID[row["asked"]], *cells]))
-    return text([*lines, "", *picture("imr-waiting", "How long a window takes, by what is asked")])
+    return lines
 
 
-def click_latency(found: Record) -> str:
+def click_latency(found: Record) -> list[str]:
     """Figure 11 (c)."""
-    return _latency(found, "fig11c", "imr-click-latency", "How long a window of sessions takes")
+    return _latency(found, "fig11c")
 
 
-def hdfs_latency(found: Record) -> str:
+def hdfs_latency(found: Record) -> list[str]:
     """Figure 12 (b)."""
-    return _latency(found, "fig12b", "imr-hdfs-latency", "How long a window of writes takes")
+    return _latency(found, "fig12b")
 
 
-def _latency(found: Record, experiment: str, name: str, title: str) -> str:
+def _latency(found: Record, experiment: str) -> list[str]:
     """Seconds by specification and part of the data, and as a part of those for everything."""
     rows = of(found, experiment)
     full = next((row["window_s"] for row in rows if row["asked"] == "full"), None)
@@ -165,42 +145,42 @@ def _latency(found: Record, experiment: str, name: str, title: str) -> str:
         share = f"{row['window_s'] / full:.0%}" if full else ""
         cells = [f"{row['window_s']:.2f}", share, f"{row['fidelity']:.0%}", row["why"]]
         lines.append(a_row([said, *cells]))
-    return text([*lines, "", *picture(name, title)])
+    return lines
 
 
-def coverage(found: Record) -> str:
+def coverage(found: Record) -> list[str]:
     """The table of how often intervals contain the truth."""
     lines = head("answer", ["how", "intervals", "with the truth in them"])
     for row in of(found, "coverage"):
         lines.append(
             a_row([row["what"], row["how"], f"{row['intervals']:,}", _part(row["covered"])])
         )
-    return text([*lines, "", *picture("imr-coverage", "Intervals with the truth in them")])
+    return lines
 
 
-def contract(found: Record) -> str:
+def contract(found: Record) -> list[str]:
     """The table of how often the error contract held."""
     lines = head("asked", ["windows", "within it", "data read, on average"])
     for row in of(found, "contract"):
         cells = [f"{row['windows']:,}", _part(row["held"]), f"{row['data']:.0%}"]
         lines.append(a_row([row["what"], *cells]))
-    return text(lines)
+    return lines
 
 
-def clocks(found: Record) -> str:
+def clocks(found: Record) -> list[str]:
     """The table of the cost of a deviating node to the others."""
     lines = head("the last node", ["closed after, s", "longer by, s", "at most", "fidelity", "by"])
     for row in of(found, "clocks"):
         cells = [f"{row['latency_s']:.2f}", f"{row['longer_s']:+.2f}"]
         cells += [f"{row['latency_max_s']:.2f}", f"{row['fidelity']:.0%}", row["why"]]
         lines.append(a_row([ODD[row["kind"]], *cells]))
-    return text(lines)
+    return lines
 
 
 ODD = {"alike": "is as the others", "idle": "is idle", "ahead": "has its clock an hour ahead"}
 
 
-def crowd(found: Record) -> str:
+def crowd(found: Record) -> list[str]:
     """Many agents on one root."""
     columns = ["windows right", "closed after, s", "requests/s", "server, MiB", "root in all, MiB"]
     lines = head("agents", [*columns, "an agent, MiB", "below the root"])
@@ -209,10 +189,10 @@ def crowd(found: Record) -> str:
         cells += [f"{row['requests_per_s']:.0f}", f"{row['server_mib']:.0f}"]
         cells += [f"{row['root_mib']:.0f}", f"{row['agent_mib']:.0f}", f"{row['below_root']}"]
         lines.append(a_row([row["what"], *cells]))
-    return text(lines)
+    return lines
 
 
-def crossover(found: Record) -> str:
+def crossover(found: Record) -> list[str]:
     """Merged anew or moved on."""
     lines = head("slide", ["merged anew, ms", "moved on, ms", "moved / merged"])
     for row in of(found, "crossover"):
@@ -224,47 +204,7 @@ def crossover(found: Record) -> str:
         if least
         else "Moving was quicker for none of them."
     )
-    return text([*lines, "", said, "", *picture("imr-crossover", "Time to put a window together")])
-
-
-PARTS: dict[str, Callable[[Record], str]] = {
-    "scaling": scaling,
-    "shedding": shedding,
-    "words": words,
-    "clicks": clicks,
-    "hdfs": hdfs,
-    "failures": failures,
-    "beside": beside,
-    "waiting": waiting,
-    "click_latency": click_latency,
-    "hdfs_latency": hdfs_latency,
-    "coverage": coverage,
-    "contract": contract,
-    "clocks": clocks,
-    "crowd": crowd,
-    "crossover": crossover,
-    "where": where,
-}
-
-
-EXPERIMENTS = {
-    "scaling": "fig7",
-    "shedding": "fig8",
-    "words": "fig9",
-    "failures": "fig10",
-    "clicks": "fig11",
-    "hdfs": "fig12",
-    "beside": "fig13",
-    "waiting": "waiting",
-    "click_latency": "fig11c",
-    "hdfs_latency": "fig12b",
-    "coverage": "coverage",
-    "contract": "contract",
-    "clocks": "clocks",
-    "crowd": "crowd",
-    "crossover": "crossover",
-}
-"""The experiment that each part belongs to."""
+    return [*lines, "", said]
 
 
 def by_part(found: Record, experiment: str, columns: dict[str, str]) -> list[str]:

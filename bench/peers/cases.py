@@ -20,7 +20,7 @@ from typing import Any
 
 from bench.apart import RunFailedError
 from bench.bench import Bench
-from bench.experiments import Evaluation, Experiments
+from bench.experiments import Evaluation, Experiment
 from bench.figures import Outcome
 from bench.kafka import fill
 from bench.latency import RATE
@@ -52,9 +52,8 @@ class Plan:
 
 
 PLANS = {
-    "uniform": Plan(4_000_000, rounds=2, most_seconds=240.0),
-    "zipf": Plan(4_000_000),
-    "rules": Plan(400_000),
+    **dict.fromkeys(("uniform", "zipf"), Plan(4_000_000, rounds=2, most_seconds=240.0)),
+    "rules": Plan(400_000, rounds=2, most_seconds=240.0),
     **dict.fromkeys(("q4", "q5", "q7", "q11"), Plan(1_000_000, rounds=1)),
     "live": Plan(40 * RATE, rounds=1),
 }
@@ -71,12 +70,10 @@ def run(bench: Bench) -> Outcome:
     plans = PLANS
     if bench.quick:
         plans = {name: replace(PLANS[name], events=QUICK[name], rounds=1) for name in PLANS}
-    experiments: Experiments = {
-        **{name: partial(_load, bench, name, plans[name]) for name in LOADS},
-        "live": partial(_live, bench, plans["live"]),
-    }
+    experiments = {name: Experiment(plans[name], partial(_load, name)) for name in LOADS}
+    experiments["live"] = Experiment(plans["live"], _live)
     keep = partial(_written, bench)
-    return Evaluation(bench, "peers", experiments, plans, JUDGING, dict, keep).outcome()
+    return Evaluation(bench, "peers", experiments, JUDGING, each=keep).outcome()
 
 
 def _written(bench: Bench, outcome: Outcome) -> None:
@@ -90,7 +87,7 @@ def _live(bench: Bench, plan: Plan) -> list[dict[str, Any]]:
     return measured(bench, RATE, seconds / 5, seconds * 4 / 5)
 
 
-def _load(bench: Bench, name: str, plan: Plan) -> list[dict[str, Any]]:
+def _load(name: str, bench: Bench, plan: Plan) -> list[dict[str, Any]]:
     """The rows of the contestants that can do what a load asks for."""
     load = LOADS[name](bench, plan.events)
     asked = [one for one in CONTESTANTS if load.work in one.works]

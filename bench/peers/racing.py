@@ -33,6 +33,8 @@ MOMENT = 0.1
 """Calls within this share of the run have no rate."""
 SETTLED_SECONDS = 5.0
 """For so long, answers may be on their way into files after a run has said that it is done."""
+COMMITTED_SECONDS = 1.5
+"""So long after its last event, a system that commits every second has committed all."""
 Marks = list[tuple[int, float]]
 """The numbers of processed events, with the times at which they rose."""
 
@@ -122,7 +124,8 @@ def _followed(
         if not running:
             ended = contestant.ends == "itself" or stopped
             return marks, "" if ended else f"it has ended early: {said_by(run)}"
-        if contestant.ends == "stopped" and count >= run.load.events and not stopped:
+        over = count >= run.load.events and now - marks[-1][1] >= COMMITTED_SECONDS
+        if contestant.ends == "stopped" and over and not stopped:
             stopped = True
             for process in processes:
                 process.terminate()
@@ -156,6 +159,7 @@ def variables_of(contestant: Contestant, run: Run) -> dict[str, str]:
         "PEER_WORK": run.load.work,
         "PEER_INPUT": str(run.load.source),
         "PEER_EVENTS": str(run.load.events),
+        "PEER_ANSWERS": str(len(run.load.expected)),
         "PEER_STATE": str(run.state),
         "PEER_RESULT": str(run.result),
         "PEER_PROGRESS": str(run.folder / "progress"),

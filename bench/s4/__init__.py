@@ -7,10 +7,10 @@
     watching    what the processes of each worker used, and what was committed when
     truth       what a run left, against the truth: processed, lost, doubled
     rows        the runs as rows, figures and bars
-    cases       all of it, one run after the other
-    tables, plots, paper    what docs/papers/s4-evaluation.md shows of bench/results/s4.json, beside
-                            what the paper has
+    cases       the experiments
+    page, tables, plots, paper  what docs/papers/s4-evaluation.md shows of bench/results/s4.json,
+                                beside what the paper has
 
-Run as the other benchmarks are: `python -m bench s4 [--quick]`; `python -m docs.build` then fills
-in the page and draws its pictures.
+Run as the other benchmarks are: `python -m bench s4 [--quick] [--only files ...]`; then
+`python -m docs.build` fills in the page and draws its pictures.
 """

@@ -1,22 +1,19 @@
-"""The case `s4`: all runs of the plan, one after the other."""
+"""The case `s4`: the experiments of the plan (`bench.experiments`)."""
 
 from __future__ import annotations
 
-import subprocess
 import time
-from collections.abc import Callable
-from dataclasses import asdict
 from functools import cache
-from statistics import median
+from pathlib import Path
 from typing import Any
 
-from bench.apart import RunFailedError
 from bench.bench import Bench
-from bench.calibration import calibrate
+from bench.experiments import Evaluation, Experiment, Row
 from bench.figures import Outcome, shown
 from bench.s4 import rows, words
-from bench.s4.plan import MEMORY, QUICK, TASKS, Fault, Plan
-from bench.s4.running import Disturbed, Place, from_files, over_http, placed
+from bench.s4.plan import MEMORY, QUICK, TASKS, Faults, Files, Http, Plan, Return
+from bench.s4.running import Disturbed, from_files, over_http, placed
+from bench.s4.words import Truth
 
 FILES = 16
 SMALL, LARGE = "10 MB", "100 MB"
@@ -25,105 +22,87 @@ TOLD = ("words_per_s", "events_per_s", "lost", "doubled", "ratio", "behind_s", "
 
 
 def run(bench: Bench) -> Outcome:
-    return run_plan(bench, QUICK if bench.quick else Plan())
+    return evaluation(bench, QUICK if bench.quick else Plan()).outcome()
 
 
-def run_plan(bench: Bench, plan: Plan) -> Outcome:
-    return _Evaluation(bench, plan).outcome()
+def evaluation(bench: Bench, plan: Plan) -> Evaluation:
+    runs = _Runs(bench)
+    experiments = {
+        "files": Experiment(plan.files, runs.files),
+        "http": Experiment(plan.http, runs.http),
+        "fault": Experiment(plan.fault, runs.faults),
+        "returned": Experiment(plan.returned, runs.returned),
+    }
+    return Evaluation(bench, "s4", experiments, rows.JUDGING, runs.settings)
 
 
-class _Evaluation:
-    """Runs a plan."""
+class _Runs:
+    """The runs of each experiment, one after the other."""
 
-    def __init__(self, bench: Bench, plan: Plan) -> None:
-        self._bench, self._plan = bench, plan
-        self._rows: list[dict[str, Any]] = []
-        self._speeds: list[float] = []
-        self._timeline: dict[str, Any] = {"commits": [], "marks": {}}
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._timeline: dict[str, Any] | None = None
         self._began = time.monotonic()
-        bench.say("  the words ...")
-        self._data = {
-            name: words.written(bench.data, count, FILES)
-            for name, count in ((SMALL, plan.small), (LARGE, plan.large))
-        }
 
-    def outcome(self) -> Outcome:
-        bench, plan = self._bench, self._plan
+    def settings(self) -> Row:
+        """What the runs have in common, and the timeline of the worker that came back."""
+        found = {"tasks": TASKS, "memory": MEMORY, "cores_a_worker": 1, "seed": words.SEED}
+        return found if self._timeline is None else {**found, "timeline": self._timeline}
+
+    def files(self, bench: Bench, plan: Files) -> list[Row]:
+        made: list[Row] = []
         for workers in plan.workers:
-            self._speeds.append(calibrate())
+            runs = [(SMALL, plan.small, keys) for keys in plan.keys]
+            runs += [(LARGE, plan.large, keys) for of, keys in plan.large_runs if of == workers]
             with placed(bench, workers) as place:
-                self._of_workers(place, workers)
+                for data, count, keys in runs:
+                    source, truth = self._words(count)
+                    found = from_files(bench, place, keys, source, truth)
+                    made.append(self._said(rows.of_files(data, workers, keys, truth.words, found)))
+        return made
+
+    def http(self, bench: Bench, plan: Http) -> list[Row]:
+        made: list[Row] = []
+        source, _ = self._words(plan.words)
+        for workers in plan.workers:
+            with placed(bench, workers) as place:
+                for keys in plan.keys:
+                    phases = over_http(bench, place, keys, source, plan, _first)
+                    made += [self._said(row) for row in rows.of_http(workers, keys, phases)]
+        return made
+
+    def faults(self, bench: Bench, plan: Faults) -> list[Row]:
+        """Workers that are killed for good half way through a run."""
+        made: list[Row] = []
+        source, truth = self._words(plan.words)
         for fault in plan.faults:
-            self._attempt(fault.what, self._fault, fault)
-        self._attempt("a worker killed and back", self._returned)
-        found_figures = rows.figures(self._rows)
-        settings = {
-            **asdict(plan),
-            "tasks": TASKS,
-            "memory": MEMORY,
-            "cores_a_worker": 1,
-            "seed": words.SEED,
-            "calibrations": [round(speed, 2) for speed in self._speeds],
-            "timeline": self._timeline,
-        }
-        found_figures["calibration"] = median(self._speeds)
-        bars = rows.bars(found_figures)
-        return Outcome("s4", self._rows, found_figures, bars, settings, rows.NOTES)
+            with placed(bench, fault.workers) as place:
+                how = Disturbed(0.5, fault.killed), "--batch-bytes", plan.batch
+                found = from_files(bench, place, fault.keys, source, truth, *how)
+            made.append(self._said(rows.of_fault(fault, truth.words, found)))
+        return made
 
-    def _of_workers(self, place: Place, workers: int) -> None:
-        """All undisturbed runs on a cluster."""
-        plan = self._plan
-        runs = [(SMALL, keys) for keys in plan.keys]
-        runs += [(LARGE, keys) for of, keys in plan.large_runs if of == workers]
-        for data, keys in runs:
-            self._attempt(f"{data}, {workers}, {keys}", self._files, place, workers, data, keys)
-        for keys in plan.keys:
-            self._attempt(f"http, {workers}, {keys}", self._http, place, workers, keys)
-
-    def _attempt(self, what: str, do: Callable[..., None], *given: Any) -> None:
-        """Makes one of many runs. A failure becomes a row, and the others go on."""
-        try:
-            do(*given)
-        except (RunFailedError, TimeoutError, subprocess.TimeoutExpired) as error:
-            self._bench.say(f"  {what} FAILED: {error}")
-            self._rows.append({"what": what, "kind": "failed"})
-
-    def _files(self, place: Place, workers: int, data: str, keys: int) -> None:
-        source, truth = self._data[data]
-        found = from_files(self._bench, place, keys, source, truth)
-        self._add(rows.of_files(data, workers, keys, truth.words, found))
-
-    def _http(self, place: Place, workers: int, keys: int) -> None:
-        source, _ = self._data[SMALL]
-        phases = over_http(self._bench, place, keys, source, self._plan, _first)
-        for row in rows.of_http(workers, keys, phases):
-            self._add(row)
-
-    def _fault(self, fault: Fault) -> None:
-        source, truth = self._data[SMALL]
-        with placed(self._bench, fault.workers) as place:
-            how = Disturbed(0.5, fault.killed), "--batch-bytes", self._plan.fault_batch
-            found = from_files(self._bench, place, fault.keys, source, truth, *how)
-        self._add(rows.of_fault(fault, truth.words, found))
-
-    def _returned(self) -> None:
+    def returned(self, bench: Bench, plan: Return) -> list[Row]:
         """The run in which a worker dies and comes back."""
-        plan = self._plan.returned
-        source, truth = words.written(self._bench.data, plan.words, FILES)
-        with placed(self._bench, 2) as place:
+        source, truth = self._words(plan.words)
+        with placed(bench, 2) as place:
             disturbed = Disturbed(plan.kill_at, 1, plan.return_at)
-            found = from_files(self._bench, place, plan.keys, source, truth, disturbed)
-        for row in rows.of_return(plan, found):
-            self._add(row)
+            found = from_files(bench, place, plan.keys, source, truth, disturbed)
         self._timeline = rows.timeline(found)
+        return [self._said(row) for row in rows.of_return(plan, found)]
 
-    def _add(self, row: dict[str, Any]) -> None:
-        self._rows.append(row)
+    def _words(self, count: int) -> tuple[Path, Truth]:
+        """So many words in files, and their truth."""
+        return words.written(self._bench.data, count, FILES)
+
+    def _said(self, row: Row) -> Row:
+        """The row, which is also printed."""
         told = ", ".join(f"{name} {shown(row[name])}" for name in TOLD if name in row)
         self._bench.say(f"  {time.monotonic() - self._began:5.0f} s  {row['what']}: {told}")
+        return row
 
 
 @cache
-def _first(count: int) -> words.Truth:
+def _first(count: int) -> Truth:
     """The truth of the first words."""
     return words.truth_of(words.words(count))

@@ -1,4 +1,4 @@
-"""The plan of the runs: their sizes and parameters. Times are in seconds."""
+"""The plan of the experiments: their sizes and parameters. Times are in seconds."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Return:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """All of `make bench-s4`."""
+class Files:
+    """Runs over words that are all there at once."""
 
     small: int = 200_000
     """Words of the paper's "10 MB"."""
@@ -53,6 +53,16 @@ class Plan:
     keys: tuple[int, ...] = KEYS
     large_runs: tuple[tuple[int, int], ...] = tuple((workers, 1) for workers in WORKERS)
     """Workers and keys of the runs over the large data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """Words that are sent: at the paper's rates, and as fast as they are accepted."""
+
+    words: int = 200_000
+    """Of the file from which they are sent."""
+    workers: tuple[int, ...] = WORKERS
+    keys: tuple[int, ...] = KEYS
     rates: tuple[int, ...] = (500, 1_000)
     """Words a second, as the paper has them."""
     seconds: float = 5.0
@@ -63,30 +73,40 @@ class Plan:
     """Words of a round of warming up."""
     at_once: int = 120_000
     """Events for Eleven and Three that are sent as fast as they are accepted."""
-    faults: tuple[Fault, ...] = (
-        Fault(2, 1, 4),
-        Fault(2, 1, 8),
-        Fault(3, 1, 8),
-        Fault(3, 2, 8),
-    )
-    fault_batch: str = "2MiB"
-    """The most that a batch of these runs takes, so that some batches end before the fault and some
-    after."""
-    returned: Return = Return(1_000_000, 4, 0.3, 0.5, 5.0, 10.0)
 
     def burst(self, keys: int) -> int:
         """Words that make `at_once` events, three of four words being numbers."""
         return max(1_000, self.at_once * 4 // (3 * 2 * keys))
 
 
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """Runs half way through which workers are killed for good."""
+
+    words: int = 200_000
+    faults: tuple[Fault, ...] = (
+        Fault(2, 1, 4),
+        Fault(2, 1, 8),
+        Fault(3, 1, 8),
+        Fault(3, 2, 8),
+    )
+    batch: str = "2MiB"
+    """The most that a batch takes, so that some batches end before the fault and some after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All of `make bench-s4`."""
+
+    files: Files = Files()
+    http: Http = Http()
+    fault: Faults = Faults()
+    returned: Return = Return(1_000_000, 4, 0.3, 0.5, 5.0, 10.0)
+
+
 QUICK = Plan(
-    small=60_000,
-    large=80_000,
-    workers=(2,),
-    keys=(1, 2),
-    large_runs=((2, 1),),
-    seconds=2.0,
-    at_once=24_000,
-    faults=(Fault(2, 1, 2),),
+    files=Files(60_000, 80_000, (2,), (1, 2), ((2, 1),)),
+    http=Http(60_000, (2,), (1, 2), seconds=2.0, at_once=24_000),
+    fault=Faults(60_000, (Fault(2, 1, 2),)),
     returned=Return(160_000, 2, 0.3, 0.5, 1.0, 3.0),
 )

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from bench.figures import Bar
+from bench.experiments import Figures, Judging, Row
 from bench.s4.plan import Fault, Return
 from bench.s4.running import Found, Phase
 from bench.s4.watching import Used, rate_between, used
 
-Row = dict[str, Any]
 BACK = 0.9
 """The fraction of the undisturbed rate that counts as recovered."""
 NOTES = [
@@ -36,7 +35,6 @@ def of_files(data: str, workers: int, keys: int, words: int, found: Found) -> Ro
     ratio = found.commits[-1].deliveries / max(1, found.commits[-1].words)
     return {
         "what": f"{data}, {_of(workers, 'worker')}, {_of(keys, 'key')}",
-        "kind": "files",
         "data": data,
         "workers": workers,
         "keys": keys,
@@ -58,7 +56,6 @@ def of_http(workers: int, keys: int, phases: list[Phase]) -> list[Row]:
         rows.append(
             {
                 "what": f"{asked}, {_of(workers, 'worker')}, {_of(keys, 'key')}",
-                "kind": "http",
                 "workers": workers,
                 "keys": keys,
                 "rate": phase.rate,
@@ -82,7 +79,6 @@ def of_fault(fault: Fault, words: int, found: Found) -> Row:
     return {
         **row,
         "what": fault.what,
-        "kind": "fault",
         "killed": fault.killed,
         "before_per_s": before,
         "after_per_s": after,
@@ -105,7 +101,6 @@ def of_return(plan: Return, found: Found) -> list[Row]:
         rows.append(
             {
                 "what": what,
-                "kind": "returned",
                 "workers": 2,
                 "keys": plan.keys,
                 "seconds": until - since,
@@ -162,38 +157,44 @@ def spent_columns(parts: Mapping[str, Used], tasks: Mapping[str, int]) -> Row:
     return row
 
 
-def figures(rows: list[Row]) -> dict[str, float]:
-    """The figures that matter."""
+def figures(rows: list[Row]) -> Figures:
+    """The figures of all runs."""
     checked = [row for row in rows if "lost" in row]
-    by_time = {row["what"]: row["ratio"] for row in rows if row["kind"] == "returned"}
+    by_time = {row["what"]: row["ratio"] for row in rows if row["experiment"] == "returned"}
     asked = [row["sent_per_s"] / row["rate"] for row in rows if row.get("rate")]
-    files = [row for row in rows if row["kind"] == "files"]
+    files = [row for row in rows if row["experiment"] == "files"]
     even = [row["spread"] for row in files if row["workers"] > 1]
-    return {
+    found = {
         "lost": sum(row["lost"] for row in checked),
         "doubled": sum(row["doubled"] for row in checked),
-        "failed": sum(row["kind"] == "failed" for row in rows),
         "runs": len(checked),
-        "events": sum(row["three"] + row["eleven"] for row in checked if row["kind"] != "http")
-        + sum(row["three"] + row["eleven"] for row in checked if row.get("rate") == 0),
-        "rate_of_asked": min(asked, default=0.0),
-        "words_per_s": max((row["words_per_s"] for row in files), default=0.0),
-        "events_per_s": max((row["events_per_s"] for row in files), default=0.0),
-        "dead_of_two": by_time.get("one worker of two dead", 0.0),
-        "returned": by_time.get("the worker is back", 0.0),
-        "spread_most": max(even, default=0.0),
+        "events": sum(
+            row["three"] + row["eleven"]
+            for row in checked
+            if row["experiment"] != "http" or row["rate"] == 0
+        ),
     }
+    if asked:
+        found["rate_of_asked"] = min(asked)
+    if files:
+        found["words_per_s"] = max(row["words_per_s"] for row in files)
+        found["events_per_s"] = max(row["events_per_s"] for row in files)
+        found["spread_most"] = max(even, default=0.0)
+    if by_time:
+        found["dead_of_two"] = by_time["one worker of two dead"]
+        found["returned"] = by_time["the worker is back"]
+    return found
 
 
-def bars(found: Mapping[str, float]) -> list[Bar]:
-    return [
-        Bar("lost", found["lost"], 0, at_least=False),
-        Bar("doubled", found["doubled"], 0, at_least=False),
-        Bar("failed", found["failed"], 0, at_least=False),
-        Bar("rate_of_asked", found["rate_of_asked"], 0.98),
-        Bar("dead_of_two", found["dead_of_two"], 0.5),
-        Bar("returned", found["returned"], BACK),
-    ]
+BARS: dict[str, tuple[float, bool]] = {
+    "lost": (0, False),
+    "doubled": (0, False),
+    "failed": (0, False),
+    "rate_of_asked": (0.98, True),
+    "dead_of_two": (0.5, True),
+    "returned": (BACK, True),
+}
+JUDGING = Judging({}, BARS, NOTES, figures)
 
 
 def _of(count: int, what: str) -> str:

@@ -20,7 +20,7 @@ from bench.apart import RunFailedError, begun
 from bench.bench import Bench
 from bench.machine import ROOT
 from bench.s4 import sending
-from bench.s4.plan import MEMORY, TASKS, Plan
+from bench.s4.plan import MEMORY, TASKS, Http
 from bench.s4.truth import Counted, counted
 from bench.s4.watching import (
     SAMPLE,
@@ -204,7 +204,7 @@ def _wait(running: Started, what: Callable[[], bool]) -> None:
 
 
 def over_http(
-    bench: Bench, place: Place, keys: int, source: Path, plan: Plan, truth: Callable[[int], Truth]
+    bench: Bench, place: Place, keys: int, source: Path, plan: Http, truth: Callable[[int], Truth]
 ) -> list[Phase]:
     """Sends at each rate for a while, then as fast as possible. Returns the results of each phase.
 

@@ -1,28 +1,18 @@
-"""The evaluation's results as Markdown, for docs/papers/s4-evaluation.md. Pure.
-
-`docs/figures.py` asks for a part by its name where the page has `<!-- figures:s4.NAME -->`.
-"""
+"""The tables of docs/papers/s4-evaluation.md, as lines of Markdown. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
+from bench.experiment_pages import Record, of
+from bench.experiments import Row
 from bench.markdown import count as count_of
-from bench.markdown import head, picture, text
+from bench.markdown import head
 from bench.markdown import row as a_row
 from bench.s4 import paper
 
-Record = dict[str, Any]
-Row = dict[str, Any]
 
-
-def part(found: Record, name: str) -> str:
-    """A part of the page, from a record of the case."""
-    return PARTS[name](found)
-
-
-def scalability(found: Record) -> str:
+def scalability(found: Record) -> list[str]:
     """Figures 3 and 4: what Aggregation counted, and what was lost."""
     lines = head("data, workers", [*_keys(found, "files"), "must be", "lost", "doubled"])
     for data, workers, rows in _grid(found):
@@ -30,12 +20,10 @@ def scalability(found: Record) -> str:
         must = " / ".join(_number(rows[keys]["expected"]) for keys in sorted(rows))
         lost, doubled = (sum(row[name] for row in rows.values()) for name in ("lost", "doubled"))
         lines.append(a_row([f"{data}, {_workers(workers)}", *cells, must, lost, doubled]))
-    lines += ["", *picture("s4-processed", "Events counted by workers and keys")]
-    lines += ["", *picture("s4-lost", "Events lost, in percent")]
-    return text(lines)
+    return lines
 
 
-def throughput(found: Record) -> str:
+def throughput(found: Record) -> list[str]:
     """Words a second of the runs over files, and events of Eleven and Three a second."""
     lines = head("words/s (events/s)", _keys(found, "files"))
     for data, workers, rows in _grid(found):
@@ -46,14 +34,13 @@ def throughput(found: Record) -> str:
             for keys in _all(found)
         ]
         lines.append(a_row([f"{data}, {_workers(workers)}", *cells]))
-    lines += ["", *picture("s4-throughput", "Events a second by workers and keys")]
-    return text(lines)
+    return lines
 
 
-def rates(found: Record) -> str:
+def rates(found: Record) -> list[str]:
     """The table of the words sent over HTTP: at the stated rates, and as fast as they were
     accepted."""
-    http = _of(found, "http")
+    http = of(found, "http")
     asked = sorted({row["rate"] for row in http if row["rate"]})
     names = [f"{rate:,} asked: sent, behind" for rate in asked]
     lines = head("workers, keys", [*names, "at once: words/s (events/s)", "lost", "doubled"])
@@ -70,14 +57,14 @@ def rates(found: Record) -> str:
         lines.append(
             a_row([f"{_workers(workers)}, {count_of(keys, 'key')}", *cells, lost, doubled])
         )
-    return text(lines)
+    return lines
 
 
-def resources(found: Record) -> str:
+def resources(found: Record) -> list[str]:
     """Tables I to III: what each worker used at the stated rates, beside the paper's."""
     lines = head("workers: worker, rate", [f"{k}: CPU % (paper)" for k in _keys(found, "http")])
     memory = head("workers: worker, rate", [f"{k}: MiB (paper)" for k in _keys(found, "http")])
-    http = [row for row in _of(found, "http") if row["rate"]]
+    http = [row for row in of(found, "http") if row["rate"]]
     for workers in sorted({row["workers"] for row in http}):
         for number in range(1, workers + 1):
             for rate in sorted({row["rate"] for row in http}):
@@ -87,34 +74,33 @@ def resources(found: Record) -> str:
                     for row in http
                     if (row["workers"], row["rate"]) == (workers, rate)
                 }
-                of = (workers, number, rate)
+                node = (workers, number, rate)
                 short, keys = f"w{number}", _all(found, "http")
-                cores = [_beside(rows, one, f"{short}_cores", paper.CPU, of) for one in keys]
+                cores = [_beside(rows, one, f"{short}_cores", paper.CPU, node) for one in keys]
                 lines.append(a_row([name, *cores]))
-                room = [_beside(rows, one, f"{short}_mib", paper.MEMORY, of) for one in keys]
+                room = [_beside(rows, one, f"{short}_mib", paper.MEMORY, node) for one in keys]
                 memory.append(a_row([name, *room]))
-    lines += ["", *memory, "", *picture("s4-resources", "CPU of each worker at the stated rates")]
-    return text(lines)
+    return [*lines, "", *memory]
 
 
-def spread(found: Record) -> str:
+def spread(found: Record) -> list[str]:
     """The table of the balance of work: each worker's share of the CPU time, and its tasks."""
     lines = head("data, workers, keys", ["CPU, % of all workers'", "tasks", "most to mean"])
     lines[1] = lines[1].replace("---:|---:|", "---|---|", 1)
-    for row in _of(found, "files"):
+    for row in of(found, "files"):
         if row["workers"] > 1:
             cores = _each(row, "cores")
             shares = " / ".join(f"{100 * one / (sum(cores) or 1):.0f}" for one in cores)
             tasks = " / ".join(str(one) for one in _each(row, "tasks"))
             lines.append(a_row([row["what"], shares, tasks, f"{row['spread']:.2f}"]))
-    return text(lines)
+    return lines
 
 
-def faults(found: Record) -> str:
+def faults(found: Record) -> list[str]:
     """Figure 11: workers killed half way, for good."""
     names = ["counted", "must be", "lost", "doubled", "words/s before", "after", "left", "paper"]
     lines = head("killed half way (10 MB)", names)
-    for row in _of(found, "fault"):
+    for row in of(found, "fault"):
         told = paper.THROUGHPUT_LEFT[row["workers"], row["killed"]]
         lines.append(
             a_row(
@@ -127,67 +113,38 @@ def faults(found: Record) -> str:
                 ]
             )
         )
-    lines += ["", *picture("s4-faults", "Events counted under killed workers, by worker")]
-    return text(lines)
+    return lines
 
 
-def returned(found: Record) -> str:
+def returned(found: Record) -> list[str]:
     """The run in which a worker of two dies and comes back."""
     lines = head("in one run", ["seconds", "words/s", "events/s", "of undisturbed"])
-    for row in _of(found, "returned"):
+    for row in of(found, "returned"):
         cells = [f"{row['seconds']:.0f}", _number(row["words_per_s"])]
         cells += [_number(row["events_per_s"]), f"{row['ratio']:.0%}"]
         lines.append(a_row([row["what"], *cells]))
-    last = _of(found, "returned")[-1]
+    last = of(found, "returned")[-1]
     back = "never" if last["back_s"] is None else f"{last['back_s']:.0f} s"
     lines += [
         "",
         f"Of {_number(last['words'])} words with {last['keys']} keys: lost {last['lost']}, "
         f"doubled {last['doubled']}. From the worker's return to the end of the first batch at "
         f"nine tenths of the undisturbed rate: {back}.",
-        "",
-        *picture("s4-returned", "Words a second while a worker dies and comes back"),
     ]
-    return text(lines)
+    return lines
 
 
-def where(found: Record) -> str:
-    """The bars, and where all of it was measured."""
-    machine = found["machine"]
-    bars = "; ".join(
-        f"{bar['figure']} {_figure(bar['value'])} (bar {_figure(bar['limit'])}, "
-        f"{'held' if bar['held'] else 'missed'})"
-        for bar in found["bars"]
-    )
-    return text(
-        [
-            f"{found['figures']['runs']:.0f} runs and phases, "
-            f"{_number(found['figures']['events'])} events of Eleven and Three: {bars}. "
-            f"Commit {found['commit'][:10]}, {machine['cores']} cores ({machine['cpu']}), "
-            f"Python {machine['python']}, Java {machine['java']}, Spark {machine['spark']}."
-        ]
-    )
-
-
-PARTS: dict[str, Callable[[Record], str]] = {
-    "scalability": scalability,
-    "throughput": throughput,
-    "rates": rates,
-    "resources": resources,
-    "spread": spread,
-    "faults": faults,
-    "returned": returned,
-    "where": where,
-}
-
-
-def _of(found: Record, kind: str) -> list[Row]:
-    rows: list[Row] = found["rows"]
-    return [row for row in rows if row["kind"] == kind]
+def runs(found: Record) -> list[str]:
+    """How much was run."""
+    figures = found["figures"]
+    return [
+        f"{figures['runs']:.0f} runs and phases, {_number(figures['events'])} events of Eleven and "
+        "Three."
+    ]
 
 
 def _all(found: Record, kind: str = "files") -> list[int]:
-    return sorted({row["keys"] for row in _of(found, kind)})
+    return sorted({row["keys"] for row in of(found, kind)})
 
 
 def _keys(found: Record, kind: str) -> list[str]:
@@ -196,14 +153,11 @@ def _keys(found: Record, kind: str) -> list[str]:
 
 def _grid(found: Record) -> Iterable[tuple[str, int, dict[int, Row]]]:
     """Data and workers, with the rows of all keys that were run."""
-    files = _of(found, "files")
+    files = of(found, "files")
     for data in dict.fromkeys(row["data"] for row in files):
         for workers in sorted({row["workers"] for row in files if row["data"] == data}):
-            of = (data, workers)
-            yield (
-                *of,
-                {r["keys"]: r for r in files if (r["data"], r["workers"]) == of},
-            )
+            rows = [r for r in files if (r["data"], r["workers"]) == (data, workers)]
+            yield data, workers, {row["keys"]: row for row in rows}
 
 
 def _beside(
@@ -211,14 +165,14 @@ def _beside(
     keys: int,
     name: str,
     told: dict[tuple[int, int, int], tuple[float, ...]],
-    of: tuple[int, int, int],
+    node: tuple[int, int, int],
 ) -> str:
     """Formats the measured value, with the paper's in brackets, in percent."""
     value = rows.get(keys, {}).get(name)
     if value is None:
         return ""
     shown = f"{100 * value:.0f}" if name.endswith("cores") else _number(value)
-    known = told.get(of)
+    known = told.get(node)
     return f"{shown} ({known[paper.KEYS.index(keys)]:g}%)" if known else shown
 
 
@@ -234,7 +188,3 @@ def _workers(count: int) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:,.0f}"
-
-
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1_000 or value == int(value) else f"{value:.2f}"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from docs.charts import Marker, Series, line_chart, panels
+from docs.charts import Chart, Marker, Series, line_chart, svg
 from examples.optimising.simulate import Cycle
 from examples.optimising.target import OPTIMUM, SLICES, objective
 
 
 def drawn(cycles: Sequence[Cycle]) -> str:
     """Both charts side by side, with the known optimum as lines."""
-    return panels(_way(cycles), _gain(cycles), columns=2)
+    return svg([_way(cycles), _gain(cycles)])
 
 
-def _way(cycles: Sequence[Cycle]) -> str:
+def _way(cycles: Sequence[Cycle]) -> Chart:
     slices = [parameters for cycle in cycles for parameters in cycle.slices.values()]
     tried = sorted({(parameters["reserve"], parameters["ads"]) for parameters in slices})
     best = [(cycle.best["reserve"], cycle.best["ads"]) for cycle in cycles]
@@ -31,12 +31,10 @@ def _way(cycles: Sequence[Cycle]) -> str:
             Marker("x", OPTIMUM["reserve"], f"{OPTIMUM['reserve']:g}"),
             Marker("y", OPTIMUM["ads"], f"{OPTIMUM['ads']:g}"),
         ],
-        width=520,
-        height=420,
     )
 
 
-def _gain(cycles: Sequence[Cycle]) -> str:
+def _gain(cycles: Sequence[Cycle]) -> Chart:
     measured = [
         (cycle.number - 1, value)
         for cycle in cycles
@@ -53,8 +51,6 @@ def _gain(cycles: Sequence[Cycle]) -> str:
         ],
         title="The objective, cycle by cycle",
         x_label="experiment cycle",
-        y_label="revenue and experience, cents a search",
+        y_label="objective, cents a search",
         markers=[Marker("y", objective(OPTIMUM), f"the optimum: {objective(OPTIMUM):.3f}")],
-        width=520,
-        height=420,
     )

@@ -88,7 +88,9 @@ def main(app: ms.App, arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seeds", type=int, help="so many runs, each from a start of its own")
-    parser.add_argument("--plot", type=Path, help="draw the run into this SVG file")
+    parser.add_argument(
+        "--plot", type=Path, help="draw the run into this SVG file, with matplotlib"
+    )
     given = parser.parse_args(arguments)
     if given.seeds is not None:
         _several(app, given.seeds)

@@ -12,33 +12,31 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import wraps
-from importlib import import_module
 from typing import Any
 
-POINTS: dict[str, tuple[str, str, bool]] = {
-    "file-found": ("millstream.agent.log.log_follower", "Follower._meet", True),
-    "files-looked-at": ("millstream.agent.log.log_follower", "Follower.look", True),
-    "before-outbox": ("millstream.agent.delivery.outbox", "Outbox.put", False),
-    "after-outbox": ("millstream.agent.delivery.outbox", "Outbox.put", True),
-    "before-file-is-whole": ("os", "replace", False),
-    "after-file-is-whole": ("os", "replace", True),
-    "before-post": ("millstream.agent.delivery.wire", "Wire.post", False),
-    "after-post": ("millstream.agent.delivery.wire", "Wire.post", True),
-    "before-removal": ("millstream.agent.delivery.outbox", "Outbox.remove", False),
-    "after-removal": ("millstream.agent.delivery.outbox", "Outbox.remove", True),
+from millstream.agent.delivery.outbox import Outbox
+from millstream.agent.delivery.wire import ServerWire
+from millstream.agent.log.log_follower import LogFollower
+
+POINTS: dict[str, tuple[Any, str, bool]] = {
+    "file-found": (LogFollower, "_meet", True),
+    "files-looked-at": (LogFollower, "look", True),
+    "before-outbox": (Outbox, "put", False),
+    "after-outbox": (Outbox, "put", True),
+    "before-file-is-whole": (os, "replace", False),
+    "after-file-is-whole": (os, "replace", True),
+    "before-post": (ServerWire, "post", False),
+    "after-post": (ServerWire, "post", True),
+    "before-removal": (Outbox, "remove", False),
+    "after-removal": (Outbox, "remove", True),
 }
-"""By name: the module, the function that is called there, and True if the point is after the call.
-"""
+"""By name: the class or module, its function, and True if the point is after the call."""
 
 
 def strike_at(point: str, time: int) -> None:
     """Send SIGKILL when the point is passed for the `time`-th time, counted from 1."""
-    module, path, after = POINTS[point]
-    owner: Any = import_module(module)
-    *names, last = path.split(".")
-    for name in names:
-        owner = getattr(owner, name)
-    setattr(owner, last, _struck(getattr(owner, last), after, time))
+    owner, name, after = POINTS[point]
+    setattr(owner, name, _struck(getattr(owner, name), after, time))
 
 
 def _struck(function: Callable[..., Any], after: bool, time: int) -> Callable[..., Any]:

@@ -19,6 +19,7 @@ import msgspec
 
 from millstream.errors import CodecError, DefinitionError
 from millstream.model.migration import FORMERLY, former_names
+from millstream.model.path import is_unicode
 from millstream.model.slate import Table
 
 _encode_json = msgspec.json.Encoder(order="sorted").encode  # the fields of dataclasses too
@@ -62,18 +63,17 @@ def canonical(encoded: bytes) -> bytes:
     return encoded if encoded[:1] == BYTES_TAG else _encode_json(_decode_json(encoded))
 
 
+_FINITE = frozenset({str, int, bool, bytes, type(None), msgspec.UnsetType})
+
+
 def _refuse_not_finite(value: Any) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise CodecError(f"a value must be what JSON can carry, and {value!r} is not: use None")
-    if isinstance(value, dict):
-        for item in value.values():
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise CodecError(f"a value must be what JSON can carry, and {value!r} is not: use None")
+        return
+    for item in _within(value):
+        if type(item) not in _FINITE:
             _refuse_not_finite(item)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for item in value:
-            _refuse_not_finite(item)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            _refuse_not_finite(getattr(value, field.name))
 
 
 def encode_slate(slate: Any) -> bytes:
@@ -101,32 +101,23 @@ def settled(slate: dict[Any, Any]) -> bool:
     if len(slate) > FEW:
         return False
     for name, item in slate.items():
-        if type(name) is not str or not (name.isascii() or encodes(name)):
+        if type(name) is not str or not (name.isascii() or is_unicode(name)):
             return False
         kind = type(item)
         if kind is int:
             if item.bit_length() > BITS:
                 return False
         elif kind is str:
-            if not (item.isascii() or encodes(item)):
+            if not (item.isascii() or is_unicode(item)):
                 return False
         elif item is not None and kind is not bool:  # a float may be NaN
             return False
     return True
 
 
-def encodes(text: str) -> bool:
-    """True if a text can be written as UTF-8: it has no half of a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _encode_dict_slate(slate: Any) -> bytes:
     """Encodes a dict slate as JSON. Only text can be a key, at any depth: another key would come
-    back as text, and what was counted under 5 would be found under "5"."""
+    back as text, and a count under 5 would be found under "5"."""
     try:
         if type(slate) is dict and settled(slate):
             return _encode_as_is(slate)
@@ -162,6 +153,8 @@ def _within(value: Any) -> Iterable[Any]:
         return value.values()
     if isinstance(value, list | tuple | set | frozenset):
         return value
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.astuple(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [getattr(value, field.name, None) for field in dataclasses.fields(value)]
     return ()
@@ -169,7 +162,7 @@ def _within(value: Any) -> Iterable[Any]:
 
 def _sets_in_order(value: Any) -> Any:
     """Returns the value with its sets as lists, ordered by their items' JSON. A set has no order of
-    its own: each process would store it in a different one."""
+    its own, so each process would store it in a different order."""
     if isinstance(value, set | frozenset):
         return sorted(map(_sets_in_order, value), key=_item_order)
     if isinstance(value, dict):
@@ -179,6 +172,11 @@ def _sets_in_order(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
         return {field.name: _sets_in_order(getattr(value, field.name)) for field in fields}
+    if isinstance(value, msgspec.Struct):
+        fields_in_order = {
+            name: _sets_in_order(getattr(value, name)) for name in value.__struct_fields__
+        }
+        return msgspec.structs.replace(value, **fields_in_order)
     return value
 
 
@@ -237,7 +235,7 @@ def _decode_fields(slate: type, decode: Decode) -> Decode:
     They would not be stored, and would change with the class's default.)"""
     names = former_names(slate)
     if names:
-        decode = _decode_renamed(slate, decode, names)
+        decode = _decode_renamed(decode, names)
     nested = any(part is not slate for part in _dataclasses_in(slate))
     for part in _dataclasses_in(slate):
         if part is not slate and any(FORMERLY in f.metadata for f in dataclasses.fields(part)):
@@ -264,7 +262,7 @@ def _decode_fields(slate: type, decode: Decode) -> Decode:
     return complete_all if nested else complete
 
 
-def _decode_renamed(slate: type, decode: Decode, names: dict[str, str]) -> Decode:
+def _decode_renamed(decode: Decode, names: dict[str, str]) -> Decode:
     marks = [_encode_json(name) + b":" for name in names]
 
     def renamed(data: bytes) -> Any:

@@ -41,12 +41,17 @@ class SourceDescription(msgspec.Struct, frozen=True):
     pattern: str | None = None
     """The pattern that turns sent text into records; see model/text_form.py."""
     starts: str | None = None
+    until: str | None = None
 
     @property
     def log(self) -> Path | None:
         """The event log that it reads; None if it reads something else."""
-        kind, _, path = self.address.partition(":")
-        return Path(path) if kind == "log" else None
+        return Path(self.address.partition(":")[2]) if self.reads_log else None
+
+    @property
+    def reads_log(self) -> bool:
+        """True if it reads an event log."""
+        return self.address.startswith("log:")
 
     def source(self) -> Source:
         """The source itself, to try records on."""
@@ -59,6 +64,7 @@ class SourceDescription(msgspec.Struct, frozen=True):
             zone=self.zone,
             ahead=self.ahead,
             text=TextForm(self.pattern, self.starts),
+            until=self.until,
         )
 
 
@@ -186,4 +192,5 @@ def _source(source: Source, address: str) -> SourceDescription:
         source.ahead,
         source.text.pattern,
         source.text.starts,
+        source.until,
     )

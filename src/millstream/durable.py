@@ -11,6 +11,7 @@ from zlib import crc32
 
 from millstream.errors import StoreError
 
+GIVE_READING = "give the right to read it, or run this as its owner"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -53,10 +54,11 @@ def write_whole(path: Path, data: bytes) -> None:
         sync(path.parent)
     except OSError as error:
         fresh.unlink(missing_ok=True)
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
 
 
-def _unwritable(path: Path, error: OSError) -> StoreError:
+def unwritable(path: Path, error: OSError) -> StoreError:
+    """Returns the error that says what to do about a file or folder that cannot be written."""
     return StoreError(
         f"{path}: cannot be written: {error.strerror or error}; make room or give the right to "
         "write there, and start again"
@@ -71,7 +73,7 @@ def write_unsynced(path: Path, data: bytes) -> None:
         os.replace(fresh, path)
     except OSError as error:
         fresh.unlink(missing_ok=True)
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
 
 
 def write_record(path: Path, data: bytes, *, synced: bool = True) -> None:
@@ -80,11 +82,16 @@ def write_record(path: Path, data: bytes, *, synced: bool = True) -> None:
 
 
 def read_record(path: Path) -> bytes | None:
-    """Reads what `write_record` wrote; None if there is no such file, StoreError if damaged."""
+    """Reads what `write_record` wrote; None if there is no such file, StoreError if damaged.
+
+    The cause of the StoreError is a PermissionError if the file must not be read.
+    """
     try:
         whole = path.read_bytes()
     except FileNotFoundError:
         return None
+    except PermissionError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}; {GIVE_READING}") from error
     try:
         return without_checksum(whole.rstrip(b"\n"))
     except ValueError as error:
@@ -160,7 +167,7 @@ class AppendFile:
         return os.fstat(self.file).st_size == self.end
 
     def append(self, data: bytes, *, synced: bool = True) -> None:
-        """Adds the data; it is if `synced`, it is on disk. Raises OSError if it was not added."""
+        """Adds the data, on disk on return if `synced`; raises OSError if it was not added."""
         if self.torn:
             self.truncate(self.end, synced=synced)
         self.torn = "an append was interrupted"

@@ -6,8 +6,8 @@
     │   ├── LookupRefused    a lookup could not be read, and its event is a dead letter
     │   └── LookupFailed     a lookup could not be read, and its task fails
     ├── InputError           a record, a file or an address cannot be read
-    │   ├── CursorUnknown    a cursor of a feed that no answer gave
-    │   └── CursorConflict   a cursor of a feed that does not go with the rest of the request
+    │   ├── CursorUnknown    a cursor of a feed that is not from an answer
+    │   └── CursorConflict   a cursor of a feed that does not fit the rest of the request
     ├── CodecError           a value or slate that JSON cannot carry
     ├── SlateError           a stored slate no longer fits the application
     ├── StoreError           the store is missing, locked, damaged or of another application
@@ -24,7 +24,7 @@
     ├── MissingExtra         a library of an extra is not installed
     ├── CommandError         an argument on the command line is wrong
     └── RunError             the application stopped while running: on_error="fail", a sink, Spark
-        └── SinkError        a sink cannot be written for now: it may be tried again
+        └── SinkError        a sink cannot be written for now: it may be retried
 
 A message says where, what must be, what came, and what to do.
 """
@@ -55,11 +55,11 @@ class InputError(MillstreamError):
 
 
 class CursorUnknown(InputError):
-    """Text that has the form of a cursor of a feed, but that no answer gave."""
+    """Text that has the form of a cursor of a feed, but is not from an answer."""
 
 
 class CursorConflict(InputError):
-    """A cursor of a feed that does not go with the rest of the request."""
+    """A cursor of a feed that does not fit the rest of the request."""
 
 
 class MissingExtra(MillstreamError):

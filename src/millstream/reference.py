@@ -22,9 +22,9 @@ docs/concepts.md):
   just later than the horizon that the event has missed (model/late_notice.py).
 - A retried dead letter is delivered only to the function that failed. It keeps its stream and its
   time, and is ordered among the pending events.
-- The slate of an aggregate is the merge of what its events are lifted to (model/algebra.py).
+- The slate of an aggregate is the merge of the partials of its events (model/algebra.py).
 - An update over many events at once (`batch=True`) is called with one event after the other.
-- There is room for everything: `limit`, `keep` and `memory` are not looked at. Every update is
+- There is room for everything: `limit`, `keep` and `memory` are ignored. Every update is
   `immediate`: no event waits for another batch.
 - Wall timers fire when the clock is moved past them. What they emit is later than both the timer
   and the event time reached so far; whether their slate has expired is a matter of event time.
@@ -43,6 +43,7 @@ from millstream.model.algebra import Algebra
 from millstream.model.event import END, Clock, Emit, Event, Forget, SetTimer, Timer
 from millstream.model.function import Map, Update
 from millstream.model.late_notice import late_notice, late_notices
+from millstream.model.path import is_unicode
 from millstream.model.place import described
 from millstream.model.rules import (
     FAILURES,
@@ -107,7 +108,7 @@ class Reference:
             if update.slate is not Table:
                 slate_codec(update.slate)  # a slate that cannot be coded is found here, at once
         self._calls = {update.name: per_event(update) for update in workflow.updates}
-        self._delays = {s.name: s.delay for s in workflow.declared}
+        self._delays = workflow.delays
         self.heap: list[Entry] = []
         """Events and timers to come."""
         self.ended: int | None = None
@@ -134,7 +135,7 @@ class Reference:
             self._publish(notice._replace(value=asdict(notice.value)))
 
     def give_again(self, letter: DeadLetter) -> None:
-        """Give a dead letter to the function that failed, once more; `drain` processes it."""
+        """Retry a dead letter: only the function that failed gets it; `drain` processes it."""
         assert letter.function is not None, "it never was an event: feed its record"
         assert letter.timer is None, "a timer that has fired is spent"
         value = encode_value(letter.value)
@@ -361,8 +362,6 @@ def _carried(event: Event) -> Event:
     The copy is made when the event is yielded: later changes by the function (`emit(value=slate)`,
     then more changes to the slate) are not part of it.
     """
-    try:
-        event.key.encode()
-    except UnicodeEncodeError:
-        raise CodecError(f"emitted key {event.key!r} is not valid Unicode") from None
+    if not is_unicode(event.key):
+        raise CodecError(f"emitted key {event.key!r} is not valid Unicode")
     return event._replace(value=decode_value(encode_value(event.value)))

@@ -68,7 +68,7 @@ def _through(update: Update, version: int, value: Any) -> Any:
         except FAILURES as error:
             raise SlateError(
                 f"the slate of update {update.name!r} is stored with version {version}, and its "
-                f"migration from {step.before} to {step.after} failed: {described(error)}; mend "
+                f"migration from {step.before} to {step.after} failed: {described(error)}; fix "
                 "it, then retry what failed"
             ) from None
     return value

@@ -83,7 +83,7 @@ class Run:
         return self._end_batch()
 
     def feed_late(self, given: Given) -> Run:
-        """Give events of sources that come too late, in event-time order: their functions do not
+        """Process events of sources that come too late, in event-time order: their functions do not
         get them, and the windows of jobs count them as late.
 
         They are late for the time that the run has reached, whatever their own.
@@ -209,7 +209,7 @@ class Run:
         return self
 
     def retry(self, letter: DeadLetter | None = None) -> Run:
-        """Give a dead letter, or all of them, to the function that failed once more."""
+        """Pass a dead letter, or all of them, to the function that failed again."""
         letters = self.dead_letters if letter is None else [letter]
         for dead_letter in letters:
             self._reference.dead_letters.remove(dead_letter)
@@ -385,11 +385,16 @@ def check_algebra(algebra: Algebra, events: Iterable[Event]) -> None:
     if algebra.gather is not None:
         values = [event.value for event in samples] if algebra.needs_values else []
         gathered = algebra.gather([event.key for event in samples], values)
-        keys = {event.key for event in samples}
-        assert set(gathered) == keys, f"{name}: gather must give all keys"
+        assert {*gathered} == {e.key for e in samples}, f"{name}: gather must give all keys"
         for key, partial in gathered.items():
             lifted = (algebra.lift(event) for event in samples if event.key == key)
             same("gather == merge of lift", partial, merged(lifted))
+    records = [event.value for event in samples if type(event.value) is dict]
+    numbers: list[Any] = [record.get(algebra.number) for record in records]
+    if algebra.totalled and [*map(type, numbers)] == [int] * len(samples):
+        same("totalled(n, sum) == merge", algebra.totalled(len(numbers), sum(numbers)), whole)
+    if algebra.whole is not None:
+        slate = algebra.write(merge(3, -5))
+        assert slate == {algebra.whole: -2}, f"{name}: {slate} must hold the sum -2 of ints only"
     if algebra.counted is not None:
-        all_lifted = merged(map(algebra.lift, samples))
-        same("counted(n) == merge of n events", algebra.counted(len(samples)), all_lifted)
+        same("counted(n) == merge of n events", algebra.counted(len(samples)), merged(fresh()))

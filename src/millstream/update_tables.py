@@ -8,7 +8,8 @@ The function gets two Arrow tables:
 
 It returns the new slates, row by row as they came: an Arrow table, a DataFrame, or a dict of
 columns (Arrow, NumPy or lists). A field that it leaves out stays as it was. A column must fit its
-field exactly: 1.5 is no int, NaN is no value, and null is one only of a field that may be None.
+field exactly: 1.5 does not fit an int, NaN fits no field, and null fits only a field that may be
+None.
 
 One event is a table of one row. Both the reference and the engine make their tables here.
 """
@@ -16,7 +17,7 @@ One event is a table of one row. Both the reference and the engine make their ta
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Annotated, Any, NamedTuple
@@ -26,6 +27,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.codec import BYTES_TAG, encode_value
+from millstream.columnar.arrow_arrays import (
+    Integers,
+    bytes_array,
+    integer_array,
+    numbers_of,
+    text_array,
+)
+from millstream.columnar.line_layout import LineLayout
 from millstream.errors import FunctionError
 from millstream.model.batch_update import (
     EVENT_COLUMNS,
@@ -44,6 +53,7 @@ _ARROW: dict[type, pa.DataType] = {
     str: pa.string(),
 }
 _encode_lines = msgspec.json.Encoder().encode_lines
+_encode_json = msgspec.json.Encoder().encode
 NewSlates = list[pa.Array]
 """The columns of the slates that a call returned, in the order of the fields."""
 
@@ -72,6 +82,10 @@ class TableForm:
             self._read_record = msgspec.json.Decoder(self._record).decode
             self._read_records = msgspec.json.Decoder(list[self._record]).decode  # type: ignore
         self._slate: Any = msgspec.defstruct("Slate", [(c.name, Any) for c in self._columns])
+        stored = _record_type(slate, self._columns)
+        self._read_slates = msgspec.json.Decoder(list[stored]).decode  # type: ignore[valid-type]
+        numbers = all(c.kind in (int, float) and not c.optional for c in self._columns)
+        self._layout = _layout_of(self._columns) if numbers else None
 
     @property
     def has_values(self) -> bool:
@@ -94,12 +108,33 @@ class TableForm:
         """Returns the columns of values; None stands for one that does not fit, and is null."""
         return [_column_of(column, records) for column in self._values]
 
+    def columns_of(self, number: Callable[[str], Integers | None]) -> list[pa.Array] | None:
+        """Returns the columns of values, given those of their fields that hold whole numbers; None
+        if there are others."""
+        columns: list[pa.Array] = []
+        for column in self._values:
+            numbers = number(column.name)
+            if numbers is None or column.kind not in (int, float):
+                return None
+            columns.append(integer_array(numbers).cast(_ARROW[column.kind], safe=False))
+        return columns
+
+    def slate_columns(self, slates: Sequence[Any]) -> list[pa.Array]:
+        """Returns the columns of slates."""
+        return [_column_of(column, slates) for column in self._columns]
+
+    def stored_columns(self, encoded: Sequence[bytes]) -> list[pa.Array]:
+        """Returns the columns of stored slates; raises if one does not fit as it is."""
+        return self.slate_columns(self._read_slates(b"[" + b",".join(encoded) + b"]"))
+
     def call(
-        self, update: Update, events: TableEvents, keys: Sequence[str], slates: Sequence[Any]
+        self, update: Update, events: TableEvents, keys: Sequence[str], stored: list[pa.Array]
     ) -> NewSlates:
-        """Calls the function with tables; raises if it fails or its slates do not fit."""
+        """Calls the function with tables; raises if it fails or its slates do not fit.
+
+        `stored` are the columns of the slates.
+        """
         key = pa.array(keys, pa.string())
-        stored = [_column_of(column, slates) for column in self._columns]
         table = pa.table([key, *stored], names=["key", *(c.name for c in self._columns)])
         rows = pa.array(events.rows, pa.int64())
         columns = [
@@ -129,17 +164,20 @@ class TableForm:
             for column in self._columns
         ]
 
-    def encoded(self, slates: NewSlates) -> list[bytes]:
-        """Returns the slates as they are stored, as the codec of the dataclass writes them."""
+    def encoded(self, slates: NewSlates) -> pa.Array:
+        """Returns the slates as they are stored, as the codec of the dataclass writes them, in an
+        array of large_binary."""
+        if self._layout is not None:
+            return self._layout.lines([_as_written(column) for column in slates])
         made = list(map(self._slate, *(column.to_pylist() for column in slates)))
-        return _encode_lines(made).split(b"\n")[:-1]
+        return bytes_array(_encode_lines(made).split(b"\n")[:-1])
 
     def call_with_one(self, update: Update, event: Event, slate: Any) -> None:
         """Calls the function with tables of one event, and puts the new slate into `slate`."""
         records = [self.record(encode_value(event.value))] if self.has_values else []
         columns = self.value_columns(records)
         events = TableEvents([0], [event.ts], [event.stream], columns)
-        returned = self.call(update, events, [event.key], [slate])
+        returned = self.call(update, events, [event.key], self.slate_columns([slate]))
         for column, new in zip(self._columns, returned, strict=True):
             setattr(slate, column.name, new[0].as_py())
 
@@ -157,6 +195,21 @@ def _column_of(column: FieldColumn, records: Sequence[Any]) -> pa.Array:
     except AttributeError:  # of a None
         items = [None if record is None else getattr(record, name) for record in records]
     return pa.array(items, _ARROW[column.kind])
+
+
+def _layout_of(columns: tuple[FieldColumn, ...]) -> LineLayout:
+    """Returns the layout of slates; numbers that are no ints are given to it as text."""
+    names = [f"{msgspec.json.encode(column.name).decode()}:".encode() for column in columns]
+    pieces = (b"{" + names[0], *(b"," + name for name in names[1:]), b"}")
+    texts = tuple(column.kind is float for column in columns)
+    return LineLayout(tuple(column.name for column in columns), texts, pieces)
+
+
+def _as_written(column: pa.Array) -> Any:
+    """Returns a column of numbers as its layout writes it: the ints, or the text of each float."""
+    if column.type == pa.int64():
+        return numbers_of(column)
+    return text_array(_encode_json(column.to_pylist())[1:-1].decode().split(","))
 
 
 def _record_type(values: type, columns: tuple[FieldColumn, ...]) -> Any:

@@ -44,11 +44,11 @@ def test_flags_win_over_variables_and_these_over_code() -> None:
     """As for sources and sinks, name by name."""
     app = alerts(to="stderr")
     environ = {"MILLSTREAM_ACTION_NOTIFY": "line:env", "MILLSTREAM_ACTION_TRIES": "5"}
-    assert resolve(app).actions == {"notify": "stderr"}
+    assert resolve(app).addresses.actions == {"notify": "stderr"}
     found = resolve(app, environ=environ)
-    assert (found.actions, found.action_tries) == ({"notify": "line:env"}, 5)
+    assert (found.addresses.actions, found.delivery.action_tries) == ({"notify": "line:env"}, 5)
     flags = {"actions": {"notify": HOOK}}
-    assert resolve(app, environ=environ, flags=flags).actions == {"notify": HOOK}
+    assert resolve(app, environ=environ, flags=flags).addresses.actions == {"notify": HOOK}
 
 
 def test_a_file_may_say_it(tmp_path: Path) -> None:
@@ -73,12 +73,12 @@ action_timeout = "2s"
     path.write_text(text.format('"line:out.jsonl"'))
     target = load(str(path))
     found = resolve(target.app, target.toml)
-    assert found.actions == {"notify": f"line:{tmp_path / 'out.jsonl'}"}
-    assert (found.action_patience, found.action_timeout) == (None, 2_000_000)
+    assert found.addresses.actions == {"notify": f"line:{tmp_path / 'out.jsonl'}"}
+    assert (found.delivery.action_patience, found.delivery.action_timeout) == (None, 2_000_000)
     path.write_text(text.format("true"))
     target = load(str(path))
     assert target.app.checked().actions == ("notify",)
-    assert resolve(target.app, target.toml).actions == {}
+    assert resolve(target.app, target.toml).addresses.actions == {}
     path.write_text(text.format('"webhook:nowhere"'))
     with pytest.raises(ms.DefinitionError, match=r"alerts.toml:7: .*webhook:http://HOST"):
         load(str(path))

@@ -201,7 +201,7 @@ def test_what_was_there_before_it_was_an_action_is_left(store: Store) -> None:
     store.ask("new")
     drain(store, worker)
     assert carrier.keys == ["new"]
-    assert store.told == ["2 records from before it was one are not carried out"]
+    assert store.told == ["2 records from before it was an action are not carried out"]
 
 
 def test_retention_waits_for_the_worker(store: Store) -> None:

@@ -97,7 +97,7 @@ def test_they_are_dead_letters_as_others_are(store: Store) -> None:
     assert "1 dead letter of action 'notify' is put back" in deadletters(*retry).stdout
     assert "0 dead letters of action" in deadletters(*retry).stdout
     assert "gave up" not in deadletters().stderr
-    assert "given again" in deadletters("--action", "notify").stdout
+    assert "retried" in deadletters("--action", "notify").stdout
     assert "no dead letters" in deadletters("--action", "notify", "--left").stderr
     assert "there is no action 'notfy'" in deadletters("--action", "notfy", code=2).output
 

@@ -14,7 +14,8 @@ import msgspec
 from taking_root import Root
 
 import millstream as ms
-from millstream.agent.agent import run_agent
+from millstream.agent.agent import run_jobs
+from millstream.agent.job_status import JobStatus
 from millstream.agent.options import AgentOptions
 from millstream.windows.placed import PlacedJob
 
@@ -39,6 +40,13 @@ def write(path: Path, *records: tuple[float, str]) -> None:
     """Add records to a log: their time in seconds and a line of words."""
     with path.open("a") as file:
         file.writelines(json.dumps({"ts": ts, "line": line}) + "\n" for ts, line in records)
+
+
+def run_agent(
+    placed: PlacedJob, options: AgentOptions, stop: Event, say: Callable[[str], None]
+) -> JobStatus:
+    """Runs one job whose state folder is `options.state` itself."""
+    return run_jobs({options.state: placed}, options, stop, say)[placed.name]
 
 
 def options(folder: Path, root: Root, **more: Any) -> AgentOptions:

@@ -20,21 +20,9 @@ from millstream.agent import limits
 from millstream.agent.delivery.outbox import Outbox
 from millstream.agent.limits import Limits
 from millstream.agent.options import AgentOptions, jobs_of
-from millstream.agent.panes import job_panes
+from millstream.agent.panes import pane_room
 from millstream.agent.surroundings import Surroundings
 from millstream.errors import CommandError, DefinitionError, StoreError, StoreLocked
-
-
-@pytest.fixture
-def root() -> Iterator[Root]:
-    root = Root()
-    yield root
-    root.stop()
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "app.log"
 
 
 def values(root: Root) -> dict[tuple[int, str], int]:
@@ -222,7 +210,7 @@ def test_a_pane_that_does_not_fit(
     tmp_path: Path, log: Path, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pane is given up and reported as lost, with its number of records."""
-    monkeypatch.setattr(job_panes, "MEASURED", 0.0)
+    monkeypatch.setattr(pane_room, "MEASURED", 0.0)
     monkeypatch.setattr(Limits, "fits", lambda limit: False)
     write(log, (100, "a"), (100, "b"), (101, "c"))
     status = once(tmp_path, root, placed(range="1s"))
@@ -276,36 +264,6 @@ def test_files_that_are_not_read_are_named(tmp_path: Path, log: Path, root: Root
         status = agent.ended()
     assert [line for line in agent.said if "app.log.1.zst is compressed" in line]
     assert (status["read"], status["dead"]) == (1, 0)
-
-
-def test_much_that_is_late_is_said_once(tmp_path: Path, log: Path, root: Root) -> None:
-    """A log whose times go back by hours: the agent says what is likely."""
-    hour = 3_600
-    write(
-        log, *((10 * hour + n, "a") for n in range(60)), *((5 * hour + n, "b") for n in range(90))
-    )
-    with running(tmp_path, root, placed(), once=True) as agent:
-        agent.ended()
-    (said,) = [one for one in agent.said if "came late" in one]
-    assert said.startswith("warning: web1: ")
-    assert said.endswith("up to 5h behind: is its log in another time zone (zone)?")
-
-
-def test_much_that_is_set_aside_for_its_times_is_said_once(
-    tmp_path: Path, log: Path, root: Root
-) -> None:
-    """A log whose times are in milliseconds is read with the unit of seconds: the agent says how
-    much it has set aside, and its dead letters which unit is likely."""
-    now = time.time_ns() // 1_000_000_000
-    write(log, (now, "a"), *((now * 1_000 + n, "b") for n in range(150)))
-    with running(tmp_path, root, placed(), once=True) as agent:
-        status = agent.ended()
-    assert (status["read"], status["dead"], status["misdated"]) == (151, 150, 150)
-    (said,) = [one for one in agent.said if "set aside" in one]
-    assert said.startswith("warning: web1: ")
-    assert "unit, format or zone" in said
-    letters = next((tmp_path / "state").rglob("dead-letters.jsonl")).read_text().splitlines()
-    assert "it is likely to be in milliseconds: unit='ms'" in json.loads(letters[0])["error"]
 
 
 def test_one_agent_for_a_state(tmp_path: Path, log: Path, root: Root) -> None:

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +21,15 @@ from millstream.errors import RunError
 APP = Path(__file__).with_name("words.py")
 
 
-@pytest.fixture
-def root() -> Iterator[Root]:
-    root = Root()
-    yield root
-    root.stop()
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "app.log"
-
-
 def account(root: Root) -> tuple[int, int]:
     """Returns the root's account: records read, and dead letters."""
-    told = [one["nodes"]["web1"] for one in messages(root) if one["pane"] < one["until"]]
+    told = manifests(root)
     return max(one["total"] for one in told), sum(one["dead"] for one in told)
+
+
+def manifests(root: Root) -> list[dict[str, Any]]:
+    """Returns the manifests of the panes that the root was told of."""
+    return [one["nodes"]["web1"] for one in messages(root) if one["pane"] < one["until"]]
 
 
 @pytest.mark.parametrize("by", [{}, {"by": "sequence", "sequence": "ts", "range": 4, "pane": 1}])
@@ -49,6 +41,8 @@ def test_a_log_of_dead_letters(tmp_path: Path, log: Path, root: Root, by: dict[s
         status = agent.ended()
     assert account(root) == (2_001, 2_001)
     assert (status["dead"], status["residual"]) == (2_001, 0)
+    marks = [(one["mark"], one["why"]) for one in manifests(root) if one["dead"]]
+    assert {*marks} == {("lost", "unreadable")}
     first = [line for line in agent.said if "the first dead letter is" in line]
     assert len(first) == 1
     assert "app.log, byte 0" in first[0]

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from agent_runs import messages, once, placed, running, until, write
 from taking_root import Root
 
 import millstream as ms
-
-
-@pytest.fixture
-def root() -> Iterator[Root]:
-    root = Root()
-    yield root
-    root.stop()
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "app.log"
 
 
 def gaps(root: Root) -> list[tuple[int, int, int]]:

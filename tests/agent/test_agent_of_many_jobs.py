@@ -42,13 +42,6 @@ def jobs() -> list[PlacedJob]:
     return [job("words", agent_runs.words, "1s"), job("lengths", lengths, "3s")]
 
 
-@pytest.fixture
-def root() -> Iterator[Root]:
-    root = Root()
-    yield root
-    root.stop()
-
-
 def read_once(folder: Path, root: Root, *placed: PlacedJob) -> dict[str, dict[str, Any]]:
     options = agent_runs.options(folder, root, once=True)
     folders = {folder / "state" / one.name: one for one in placed}

@@ -21,13 +21,6 @@ APP = Path(__file__).with_name("words.py")
 
 
 @pytest.fixture
-def root() -> Iterator[Root]:
-    root = Root()
-    yield root
-    root.stop()
-
-
-@pytest.fixture
 def agents() -> Iterator[list[subprocess.Popen[str]]]:
     agents: list[subprocess.Popen[str]] = []
     yield agents
@@ -126,7 +119,10 @@ def test_importing_it_loads_little() -> None:
         (["--job", "count"], "did you mean 'counts'?"),
         (["--parent", "web2"], "--parent must be NODE=URL"),
         (["--children", "web2"], "--children needs --serve"),
-        (["--parent", "web2=http://x:1", "--serve", "0"], "the root finds both"),
+        (
+            ["--parent", "web2=http://x:1", "--serve", "0"],
+            "the root places the agent and its children",
+        ),
         (["--advertise", "http://x:1"], "--advertise needs --serve"),
         (["--serve", "0", "--tls-cert", "x.pem"], "--tls-cert and --tls-key go together"),
         (["--serve", "0", "--tls-cert", "x.pem", "--tls-key", "x.pem"], "both must be PEM files"),

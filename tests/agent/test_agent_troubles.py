@@ -136,7 +136,7 @@ def test_a_tree_of_nodes_that_there_are(tmp_path: Path, more: dict[str, object],
 
 def test_an_address_that_is_no_name() -> None:
     """The error is one sentence, not the traceback of a thread."""
-    with pytest.raises(ClientError, match=r"url is not one.*http://a\.\.b:1"):
+    with pytest.raises(ClientError, match=r"url is not valid.*http://a\.\.b:1"):
         ServerWire("http://a..b:1")
 
 

@@ -316,13 +316,6 @@ def test_lines_that_are_too_long(log: Log) -> None:
     assert log.too_long == [LONGEST + 2, 2 * LONGEST + 10]
 
 
-def test_compressed_files_are_left_alone(log: Log) -> None:
-    """Compressed files are not read, but their names are known for a message."""
-    (log.folder / "app.log.1.zst").write_bytes(b"\x28\xb5\n\n")
-    assert log.read() == []
-    assert {Path(name).name for name in log.follower.left_alone} == {"app.log.1.zst"}
-
-
 def test_one_file_by_two_names(log: Log) -> None:
     """A link to a file is not another file."""
     log.write("a")

@@ -189,6 +189,11 @@ def test_a_stored_restart_point() -> None:
         ({"ts": "t", "lateness": "2"}, {}, "must be a duration"),
         ({"ts": "t", "lateness": "2s"}, {"by": "records", "range": 4}, "if by is 'records'"),
         ({"ts": "t", "lateness": "2s"}, {"fidelity": ms.windows.Error(0.1)}, "fidelity is Error"),
+        (
+            {"ts": "t", "jump": "1h"},
+            {"fidelity": ms.windows.Error(0.1)},
+            "jump must be left out if",
+        ),
         ({"ts": "t", "lateness": "2h"}, {"pane": "1s"}, "at most 1,000 panes"),
         ({"ts": "t", "lateness": "2s"}, {"latency": "2s"}, "shorter than the job's latency"),
     ],

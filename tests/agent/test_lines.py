@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+import millstream as ms
+from millstream.agent.log.line_times import LineTimes
 from millstream.agent.log.lines import record_reader, time_reader
 from millstream.errors import InputError
 from millstream.model.time_text import KEPT
 from millstream.windows.logs import Logs
+from millstream.windows.placed import PlacedJob
 
 SECOND = 1_000_000
 NOON = 1_704_110_400 * SECOND  # 2024-01-01T12:00:00Z
@@ -32,6 +35,8 @@ def test_lines_of_json() -> None:
     for line in (b"{", b"nothing", b'"\xff"'):
         with pytest.raises(InputError, match="a line must be"):
             read(line)
+    with pytest.raises(InputError, match="say so, as with encoding='latin-1'"):
+        read(b'"caf\xe9"')
 
 
 def test_lines_of_text() -> None:
@@ -123,3 +128,30 @@ def test_what_is_kept_is_bounded() -> None:
     assert times(logs, *({"at": text} for text in texts)) == [
         second * SECOND for second in range(KEPT + 10)
     ]
+
+
+def fails(record: Any) -> int:
+    raise ValueError("no time")
+
+
+@pytest.mark.parametrize(
+    ("logs", "record", "said"),
+    [
+        (Logs(ts="at", unit="s"), {"at": True}, "ts must be ISO-8601 text or a number; got"),
+        (Logs(ts="at"), {"at": "then"}, "ts must be ISO-8601 text; got 'then'"),
+        (Logs(ts="at"), {"on": 1}, "ts: the record has no field 'at'"),
+        (Logs(ts="at", time_format="%Y-%m-%d"), {"at": "then"}, "ts must be text of the form"),
+        (Logs(ts="at", time_format="%Y-%m-%d"), {"on": 1}, "ts: the record has no field 'at'"),
+        (Logs(ts=fails), {}, "its function raised ValueError: no time"),
+        (Logs(ts=fails, time_format="%Y-%m-%d"), {}, "its function raised ValueError: no time"),
+    ],
+)
+def test_errors_of_times_name_the_log(logs: Logs, record: Any, said: str) -> None:
+    """They say that they are of the job's logs: there is no source of that name."""
+    job = ms.windows.Job(map=lambda record: [], range="1s")
+    time_of = LineTimes(PlacedJob(job, "counts", ("web1",), logs)).time_of
+    assert time_of is not None
+    with pytest.raises(InputError) as raised:
+        time_of(record)
+    assert str(raised.value).startswith("logs of job 'counts': ts")
+    assert said in str(raised.value)

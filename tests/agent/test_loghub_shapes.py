@@ -23,13 +23,6 @@ def lines(record: Any) -> Iterator[tuple[str, int]]:
     yield "lines", 1
 
 
-@pytest.fixture
-def root() -> Iterator[Root]:
-    root = Root()
-    yield root
-    root.stop()
-
-
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.form)
 def test_the_last_answers_hold_the_truth(tmp_path: Path, root: Root, shape: Shape) -> None:
     """An agent reads the log to its end; the last answer of each window with lines has as many

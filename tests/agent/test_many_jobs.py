@@ -12,7 +12,7 @@ from typing import Any
 
 import agent_runs as runs
 import pytest
-from agent_runs import add, until, words, write
+from agent_runs import add, run_agent, until, words, write
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ from taking_root import Root
 from test_lateness import taken
 
 import millstream as ms
-from millstream.agent.agent import run_agent, run_jobs
+from millstream.agent.agent import run_jobs
 from millstream.agent.job_orders import JobOrders
 from millstream.agent.log import log_files
 from millstream.agent.log.log_files import LogFile
@@ -55,11 +55,6 @@ RECORDS: list[Record] = [(100 + number / 3, "ab"[number % 2]) for number in rang
 SOON = int(time.time()) // 60 * 60 + 1_800
 COMING: list[Record] = [(ts - 100 + SOON, word) for ts, word in RECORDS]
 """The panes of a log that is followed: the clock does not end them yet."""
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "app.log"
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from server.jobs_store import JobStore
+from server.jobs_store import JobStore, publish, withdraw
 from server.served import served
 from taking_root import entry, until
 
@@ -22,7 +22,6 @@ from millstream.agent.delivery.wire import Answer
 from millstream.agent.network import AgentNetwork
 from millstream.agent.options import AgentOptions
 from millstream.agent.tree.parent_server import ChildRequest
-from millstream.description import read_description, write_description
 from millstream.errors import CommandError, MillstreamError
 from millstream.trees.messages import JobTicket
 from millstream.windows.placed import PlacedJob
@@ -128,8 +127,24 @@ def test_a_tree_over_https(made: JobStore, tmp_path: Path, url: str, certificate
         assert time.monotonic() - began < 5
         until(lambda: second.to == "the root")
         until(lambda: agents(url, certificate)["web2"] is None)
-    lost = ("nothing is heard from parent web1", "parent web1 does not answer")
+    lost = ("no news from parent web1", "parent web1 does not answer")
     assert any(sentence.startswith(lost) for sentence in second.said)
+
+
+def test_a_root_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """The agent says which address it tried: a wrong one is found at once."""
+    said: list[str] = []
+    root = "http://127.0.0.1:9"
+    network = AgentNetwork(
+        AgentOptions(node="web1", patterns=("x",), root=root, state=tmp_path), said.append
+    )
+    network.host(Host())
+    network.start()
+    until(lambda: said)
+    network.stop(1.0)
+    assert said[0] == (
+        f"the root does not answer a hello: no connection to {root}: Connection refused"
+    )
 
 
 def test_one_that_leaves_is_missed_by_nobody(
@@ -154,6 +169,24 @@ def test_a_certificate_that_is_not_trusted(made: JobStore, tmp_path: Path, url: 
     assert all("--ca" in sentence for sentence in agent.said)
     assert len(agent.said) == len(set(agent.said)) == 3, "panes, news and hello, each once"
     assert len(agent.outbox.groups()) == 1
+
+
+@pytest.mark.parametrize("token", [None, "x" * 20])
+def test_a_token_that_is_missing_or_wrong(
+    made: JobStore, tmp_path: Path, token: str | None
+) -> None:
+    """The agent says what the root wants, and where to give it."""
+    with served(made.path, token=TOKEN) as url:
+        said: list[str] = []
+        options = AgentOptions(node="web1", patterns=("x",), root=url, state=tmp_path, token=token)
+        network = AgentNetwork(options, said.append)
+        network.host(Host())
+        network.start()
+        until(lambda: said)
+        network.stop(1.0)
+    assert len(said) == 1
+    assert said[0].startswith("the root does not answer a hello: ")
+    assert said[0].endswith("; the agent takes it from --token-file or MILLSTREAM_TOKEN")
 
 
 def test_options_that_cannot_be(made: JobStore, tmp_path: Path, certificate: Path) -> None:
@@ -184,13 +217,6 @@ class Host:
 
     def stop(self, name: str) -> None:
         self.told.append(("stop", name))
-
-
-def publish(made: JobStore, published: dict[str, Any] | None) -> None:
-    description = read_description(made.path)
-    assert description is not None
-    part = {**description.parts["errors"], "definition": published}
-    write_description(made.path, msgspec.structs.replace(description, parts={"errors": part}))
 
 
 def test_jobs_reach_an_agent(
@@ -227,8 +253,36 @@ def test_jobs_reach_an_agent(
         soon([*before, ("start", "v3")])
         publish(made, None)
         soon([*before, ("start", "v3"), ("stop", "errors")])
+        until(lambda: said[1:])
+        publish(made, {"version": "v4", "definition": {"name": "errors"}})
+        soon([*before, ("start", "v3"), ("stop", "errors"), ("start", "v4")])
+        withdraw(made)
+        ended = [*before, ("start", "v3"), ("stop", "errors"), ("start", "v4")]
+        ended.append(("stop", "errors"))
+        soon(ended)
+        soon(ended)
+        until(lambda: said[3:])
         network.stop(1.0)
     assert said == [
         "job 'errors' cannot run here: its operator has not allowed it",
-        "job 'errors' ends here: the root does not want it any more",
+        "job 'errors' cannot run here: the root does not provide it: job 'errors' is Python, and "
+        "no package of its code was given: start its agents with the application's file, or run "
+        "the application with --package",
+        "job 'errors' ends here: the root no longer wants it",
+        "the root has no job for this node: is --node right?",
     ]
+
+
+def test_a_node_that_no_job_names_is_told_so(made: JobStore, tmp_path: Path) -> None:
+    """An agent whose `--node` is misspelt would otherwise wait in silence."""
+    publish(made, {"version": "v1", "definition": {"name": "errors"}})
+    with served(made.path, token=TOKEN) as url:
+        said: list[str] = []
+        options = AgentOptions(node="wbe1", patterns=("x",), root=url, state=tmp_path, token=TOKEN)
+        network, host = AgentNetwork(options, said.append), Host()
+        network.host(host)
+        network.start()
+        until(lambda: said)
+        network.stop(1.0)
+    assert said == ["the root has no job for this node: is --node right?"]
+    assert host.told == []

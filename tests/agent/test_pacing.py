@@ -64,6 +64,18 @@ def test_a_pane_is_cancelled_when_all_its_windows_are_closed() -> None:
     assert node.pacing.look(5, 0.5) == "cancelled"
 
 
+def test_a_pane_that_corrects_a_closed_window_is_made() -> None:
+    """If nothing is said of time or fidelity, and as long as the job corrects the window. (With a
+    latency, panes of closed windows are given up so that the node catches up.)"""
+    patient, urgent = Node(job(corrections=2, latency=None)), Node(job(corrections=2))
+    for node, first in ((patient, "made"), (urgent, "cancelled")):
+        node.told.closed_windows = {0}
+        assert node.make(0, 1) == first
+        node.told.closed_windows = {0, 1, 2}
+        assert node.make(1, 1) == "cancelled"
+        assert node.make(4, 1) == first
+
+
 def test_panes_that_would_be_late_are_shed() -> None:
     """With ten seconds for a window and four for a pane, the third is given up when its time is
     seen to be short, and so is the fourth; the next window is made again."""

@@ -140,6 +140,24 @@ def test_a_torn_file_waits_until_it_is_whole(log: Log) -> None:
     assert log.gaps == []
 
 
+def test_a_file_that_stays_torn_is_named(log: Log) -> None:
+    """Its lines are missing as long as nobody mends it, so a person has to know."""
+    log.write("1 a", to="app.log.1")
+    log.write("2 b")
+    whole = pack(log.folder / "app.log.1").read_bytes()
+    path = log.folder / "app.log.1.gz"
+    path.write_bytes(whole[:-1])
+    log.start()
+    assert log.read() == ["2 b"]
+    assert log.follower.torn == set()
+    log.read(61)
+    assert log.follower.torn == {str(path)}
+    path.write_bytes(whole)
+    later(path, 1)
+    assert log.read() == ["1 a"]
+    assert log.follower.torn == set()
+
+
 def test_a_torn_file_and_the_file_that_it_is_made_of(log: Log) -> None:
     """While gzip runs both are there: the lines are read once."""
     log.write("1 a", to="app.log.1")
@@ -287,3 +305,26 @@ def test_a_compressed_file_has_the_number_of_the_file_that_it_was(log: Log) -> N
     assert log.read() == ["4 d"]
     assert log.follower.left_alone == set()
     assert log.gaps == []
+
+
+def test_compressed_files_are_left_alone(tmp_path: Path) -> None:
+    """Compressed files are not read, but their names are known for a message."""
+    log = Log(tmp_path)
+    (log.folder / "app.log.1.zst").write_bytes(b"\x28\xb5\n\n")
+    assert log.read() == []
+    assert {Path(name).name for name in log.follower.left_alone} == {"app.log.1.zst"}
+    assert log.gaps == []
+
+
+def test_compressed_files_that_cannot_be_read_are_a_gap_at_first(tmp_path: Path) -> None:
+    """Nothing was read before the first start, so their lines are missing. Later ones may be
+    compressed copies of what was read."""
+    (tmp_path / "app.log.1.zst").write_bytes(b"\x28\xb5\n\n")
+    (tmp_path / "app.log").write_text("a\n")
+    log = Log(tmp_path)
+    assert log.read() == ["a"]
+    assert [Path(gap.name).name for gap in log.gaps] == ["app.log.1.zst"]
+    log.again()
+    (tmp_path / "app.log.2.zst").write_bytes(b"\x28\xb5\n\n")
+    assert log.read() == []
+    assert len(log.gaps) == 1

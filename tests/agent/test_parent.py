@@ -103,13 +103,6 @@ def heard_all(*nodes: Node, later: float = 0.0) -> bool:
 
 
 @pytest.fixture
-def root() -> Iterator[Root]:
-    server = Root()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
 def ends() -> Iterator[ExitStack]:
     """Stops the registered parts at the end."""
     with ExitStack() as stack:

@@ -216,6 +216,8 @@ def test_one_wrong_time_does_not_make_the_rest_late(tmp_path: Path) -> None:
     wrong = NOW + 365 * 24 * HOUR
     assert wrong_time(tmp_path, [*plain[:30], wrong, *plain[30:]]) == (1, 0)
     assert wrong_time(tmp_path, [wrong, *plain]) == (1, 0)
+    letter = json.loads((tmp_path / "letters").read_text())
+    assert letter["error"] == "its time is more than 1h (logs: jump) after the lines after it"
     assert wrong_time(tmp_path, [*plain[:30], wrong, wrong + 1, wrong, *plain[30:]]) == (3, 0)
     assert wrong_time(tmp_path, [*plain[:30], wrong], after=plain[30:38]) == (1, 0)
 

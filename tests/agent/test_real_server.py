@@ -46,7 +46,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> MadeStore:
     told = [{"opened": 7}, {"closed": 6, "reducer": "1/0", "of": 1}]
     writer = LogWriter(made.home.log_of("counts.told"))
     lines = [msgspec.json.encode({"ts": 1, "key": "", "value": value}) for value in told]
-    writer.append([LogEntry(lines)])
+    writer.append([LogEntry.of(lines)])
     writer.close()
     made.commit()
     return made

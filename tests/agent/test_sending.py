@@ -20,13 +20,6 @@ from millstream.trees.messages import News
 CERTIFICATE = Path(__file__).parent.parent / "server" / "localhost.pem"
 
 
-@pytest.fixture
-def root() -> Iterator[Root]:
-    server = Root()
-    yield server
-    server.stop()
-
-
 class Agent:
     """An outbox, and a sender that is stepped by hand."""
 

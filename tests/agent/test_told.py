@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from threading import Thread
 from typing import Any
 
@@ -14,13 +13,6 @@ from millstream.agent.delivery.root_decisions import AVOIDED, RootDecisions
 from millstream.agent.delivery.ways import LaidWays
 from millstream.agent.delivery.wire import ServerWire
 from millstream.trees.messages import NewsQuestion
-
-
-@pytest.fixture
-def root() -> Iterator[Root]:
-    server = Root()
-    yield server
-    server.stop()
 
 
 def told_of(

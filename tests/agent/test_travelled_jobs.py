@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -21,8 +20,7 @@ from millstream.packages.keys import Allowed
 from millstream.packages.manifest import digest
 from millstream.packages.node_jobs import job_on_node
 from millstream.windows.definition import PublishedJob, read_published
-from millstream.windows.definition_reader import published_job
-from millstream.windows.placed import PlacedJob
+from millstream.windows.placed import PlacedJob, job_parts
 
 BEGAN = 1_700_000_000
 TOML = r"""
@@ -46,20 +44,13 @@ unit = "s"
 """
 
 
-@pytest.fixture
-def root() -> Iterator[Root]:
-    root = Root()
-    yield root
-    root.stop()
-
-
 def test_a_job_of_text_alone_travels_and_sums(tmp_path: Path, root: Root) -> None:
     """TOML without Python, through the description's JSON, at an agent over a log of text: every
     sum is that of a plain count, and lines without a number are dead letters."""
     (tmp_path / "app.toml").write_text(TOML)
     app, _ = read_app(tmp_path / "app.toml")
     parts = msgspec.json.decode(msgspec.json.encode(app.checked().parts))
-    answer = msgspec.json.encode(published_job(parts, "counts"))
+    answer = msgspec.json.encode(job_parts(parts)["counts"].definition)
     placed = job_on_node(
         read_published(answer), "counts", allowed=Allowed(), fetch=nothing, folder=tmp_path
     )

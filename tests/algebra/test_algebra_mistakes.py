@@ -78,7 +78,10 @@ def test_where_an_algebra_looks() -> None:
         (lambda: algebra.quantiles(error=1), r"quantiles\(error=\) must be from 0.001 to 0.3"),
         (lambda: algebra.histogram(), r"histogram\(\) takes either bins="),
         (lambda: algebra.histogram(bins=[1], width=1), r"histogram\(\) takes either bins="),
-        (lambda: algebra.histogram(bins=[1, 1]), r"histogram\(bins=\) must grow; got 1 after 1"),
+        (
+            lambda: algebra.histogram(bins=[1, 1]),
+            r"histogram\(bins=\) must be in ascending order; got 1 after 1",
+        ),
         (lambda: algebra.histogram(bins=[]), r"histogram\(bins=\) must be a list of 1 to 999"),
         (lambda: algebra.histogram(bins=["a"]), r"histogram\(bins=\): must be a number; got str"),
         (lambda: algebra.histogram(width=0), r"histogram\(width=\) must be from 1e-100 to 1e100"),

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import millstream as ms
+from fault_runs.published_rows import read_log_rows
 from millstream.backups.backup import back_up
 from millstream.backups.record import backup_ids, newest, read_record
 from millstream.backups.restoration import check, restore
@@ -20,7 +21,6 @@ from millstream.driver.in_process import run
 from millstream.errors import StoreError
 from millstream.log.writer import Entry, LogWriter
 from millstream.settings.settings import Settings
-from millstream.sinks.log_sink import read_log_rows
 from millstream.stores.home import Home, log_of
 from millstream.stores.reader import SlateReader
 from millstream.verifying.store import verify
@@ -41,12 +41,12 @@ def shop() -> ms.App:
 
 def settings(store: Path, **more: Any) -> Settings:
     given = {"available_now": True, "shards": 4, "check_store": False, **more}
-    return Settings("shop", store, {"buys": "log"}, **given)
+    return Settings.of("shop", store, {"buys": "log"}, **given)
 
 
 def send(store: Path, *users: str) -> None:
     writer = LogWriter(log_of(store, "buys"))
-    writer.append([Entry([json.dumps({"user": user}).encode() for user in users])])
+    writer.append([Entry.of([json.dumps({"user": user}).encode() for user in users])])
     writer.close()
 
 
@@ -118,7 +118,7 @@ def test_a_running_store_is_backed_up_as_of_one_batch(tmp_path: Path, flush: int
     writer = LogWriter(log_of(store, "buys"))
     stop, total = threading.Event(), 0
     line = [json.dumps({"user": f"user-{n}"}).encode() for n in range(20)]
-    writer.append([Entry(line)])
+    writer.append([Entry.of(line)])
     running = threading.Thread(
         target=lambda: run(shop(), settings(store, available_now=False, flush=flush), stop=stop)
     )
@@ -126,7 +126,7 @@ def test_a_running_store_is_backed_up_as_of_one_batch(tmp_path: Path, flush: int
     records = []
     try:
         while len(records) < 4:
-            writer.append([Entry(line)])
+            writer.append([Entry.of(line)])
             try:
                 record = back_up(store, place, quiet)
             except StoreError:
@@ -190,7 +190,7 @@ def test_backups_of_two_stores_are_kept_apart(tmp_path: Path) -> None:
     back_up(tmp_path / "one", place, quiet)
     with pytest.raises(StoreError, match="backups of another store"):
         back_up(tmp_path / "two", place, quiet)
-    with pytest.raises(StoreError, match="there is something already"):
+    with pytest.raises(StoreError, match="must be a new or an empty folder"):
         restore(place, newest(place), tmp_path / "two", quiet)  # type: ignore[arg-type]
 
 
@@ -208,7 +208,7 @@ def test_the_commands(tmp_path: Path) -> None:
     backups = str(tmp_path / "backups")
     assert "batch 0" in said("backup", backups, "--store", str(store))
     assert "shop, batch 0" in said("backup", "--list", backups)
-    assert "all is there, and whole" in said("restore", backups, "--check")
+    assert "complete and intact" in said("restore", backups, "--check")
     assert "as of batch 0" in said("restore", backups, "--store", str(tmp_path / "again"))
     assert "a copy as of batch 0" in said("copy", str(tmp_path / "trial"), "--store", str(store))
     assert slates(tmp_path / "again") == slates(tmp_path / "trial") == {"ann": 2, "bob": 1}
@@ -223,7 +223,7 @@ def test_a_shared_store_is_backed_up(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "1.json").write_text('{"user": "ann"}\n{"user": "bob"}\n{"user": "ann"}\n')
     options: dict[str, Any] = {"place": address, "cache": str(tmp_path / "cache"), "shards": 2}
-    given = Settings(
+    given = Settings.of(
         "shop", tmp_path / "work", {"buys": f"json:{folder}"}, available_now=True, **options
     )
     run(shop(), given)
@@ -234,7 +234,7 @@ def test_a_shared_store_is_backed_up(tmp_path: Path) -> None:
     restore(place, record, again, quiet)
     assert slates(again) == {"ann": 2, "bob": 1}
     (folder / "2.json").write_text('{"user": "ann"}\n')
-    run(shop(), Settings("shop", again, {"buys": f"json:{folder}"}, available_now=True))
+    run(shop(), Settings.of("shop", again, {"buys": f"json:{folder}"}, available_now=True))
     assert slates(again) == {"ann": 3, "bob": 1}
     assert bought(again) == [("ann", 1), ("ann", 2), ("ann", 3), ("bob", 1)]
     assert verify(again).faults == []

@@ -44,7 +44,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shared(tmp_path: Path, address: str, source: str = "log") -> Settings:
-    return Settings(
+    return Settings.of(
         *("shop", tmp_path / "work", {"buys": source}),
         available_now=True,
         place=address,
@@ -55,7 +55,7 @@ def shared(tmp_path: Path, address: str, source: str = "log") -> Settings:
 
 def send_to(address: str, *users: str) -> None:
     writer = PlaceLogWriter(place_at(address), "buys")
-    writer.append([Entry([json.dumps({"user": user}).encode() for user in users])])
+    writer.append([Entry.of([json.dumps({"user": user}).encode() for user in users])])
     writer.close()
 
 
@@ -90,9 +90,9 @@ def test_files_are_read_on(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "1.json").write_text('{"user": "ann"}\n')
     given = settings(tmp_path / "store")
-    given = Settings("shop", given.store, {"buys": f"json:{folder}"}, available_now=True)
+    given = Settings.of("shop", given.storage.store, {"buys": f"json:{folder}"}, available_now=True)
     run(shop(), given)
-    place, record = backed_up(given.store, tmp_path)
+    place, record = backed_up(given.storage.store, tmp_path)
     restore_into(place, record, place_at(address), quiet)
     (folder / "2.json").write_text('{"user": "ann"}\n')
     run(shop(), shared(tmp_path, address, f"json:{folder}"))
@@ -136,8 +136,8 @@ def test_a_log_that_has_let_go_of_its_beginning(tmp_path: Path) -> None:
     send(store, "ann", "bob")
     run(shop(), settings(store))
     writer = LogWriter(log_of(store, "buys"), segment_bytes=1, retention=Retention(None, 0))
-    writer.append([Entry([b'{"user": "ann"}'])])
-    writer.append([Entry([b'{"user": "cem"}'])])
+    writer.append([Entry.of([b'{"user": "ann"}'])])
+    writer.append([Entry.of([b'{"user": "cem"}'])])
     writer.close()
     run(shop(), settings(store))
     writer = LogWriter(log_of(store, "buys"), segment_bytes=1, retention=Retention(None, 0))
@@ -233,7 +233,7 @@ def test_a_place_that_holds_something_is_refused(tmp_path: Path) -> None:
     place, record = backed_up(tmp_path / "store", tmp_path)
     there = DirectoryPlace(str(tmp_path / "place"))
     there.put("mine", b"content")
-    with pytest.raises(StoreError, match=r"there is something already \(mine\)"):
+    with pytest.raises(StoreError, match=r"must be empty, but has mine"):
         restore_into(place, record, there, quiet)
     assert there.get("mine") == b"content"
 

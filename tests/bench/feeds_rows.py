@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 Row = dict[str, Any]
-COSTS = {"high": 45.0, "low": 15.0, "post": 80.0, "query": 100.0, "view": 40.0}
+SHARED = {"costs": {"high": 45.0, "low": 15.0, "post": 80.0, "query": 100.0, "view": 40.0}}
 CPU = {
     4: {"push all": 1_200.0, "push none": 900.0, "hybrid": 810.0},
     16: {"push all": 2_000.0, "push none": 2_500.0, "hybrid": 1_600.0},
@@ -29,21 +29,6 @@ def rows() -> list[Row]:
         *_fig10(),
         *_reads(),
     ]
-
-
-def record(found: list[Row], figures: dict[str, float], bars: list[Row]) -> dict[str, Any]:
-    """The recorded results of a run."""
-    known = {"commit": "0123456789abcdef", "calibration": 10.0, "costs": COSTS}
-    measured = {row["experiment"]: known for row in found}
-    return {
-        "case": "feeds",
-        "quick": False,
-        "rows": found,
-        "figures": figures,
-        "bars": bars,
-        "settings": {"measured": measured},
-        "machine": {"cores": 2, "cpu": "C", "python": "3", "java": "17", "spark": "4"},
-    }
 
 
 def _policies(experiment: str, at: int, **of: Any) -> list[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 Row = dict[str, Any]
+SHARED = {"calibrated": {"capacity": 1e5, "rate": 6e4, "latency": 1.5, "took": 1.4}}
 COUNT = {"how": "simulated", "kind": "count", "of": "total"}
 
 
@@ -30,22 +31,6 @@ def rows() -> list[Row]:
         _row("crossover", "1/2", slides=2, anew_ms=1.0, moved_ms=2.0, ratio=2.0),
         _row("crossover", "1/8", slides=8, anew_ms=4.0, moved_ms=2.0, ratio=0.5),
     ]
-
-
-def record(found: list[Row], figures: dict[str, float], bars: list[Row]) -> dict[str, Any]:
-    """The recorded results of a run."""
-    calibrated = {"capacity": 1e5, "rate": 6e4, "latency": 1.5, "took": 1.4}
-    known = {"commit": "0123456789abcdef", "calibration": 10.0, "calibrated": calibrated}
-    measured = {row["experiment"]: known for row in found}
-    return {
-        "case": "imr",
-        "quick": False,
-        "rows": found,
-        "figures": figures,
-        "bars": bars,
-        "settings": {"measured": measured},
-        "machine": {"cores": 2, "cpu": "C", "python": "3", "java": "17", "spark": "4"},
-    }
 
 
 def _row(experiment: str, what: str, **columns: Any) -> Row:

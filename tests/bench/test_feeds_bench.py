@@ -14,7 +14,7 @@ from bench.bench import Bench
 from bench.feeds import cases, correct, costs, followed, judging, knobs, laid
 from bench.feeds.driven import NAME, Driven
 from bench.feeds.network import Network, Shape, network, stretch
-from bench.feeds.plan import QUICK, Correct, Followed, Measured
+from bench.feeds.plan import Correct, Followed, Measured
 from millstream.feeds.names import parts, prefix
 from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.policy.rates import class_of
@@ -197,7 +197,7 @@ def test_a_post_to_many_reaches_all_who_are_on_push(
 @pytest.mark.faults
 def test_a_quick_run_of_the_evaluation_of_feeds(tmp_path: Path) -> None:
     """Every experiment leaves rows, none fails, and no read is wrong."""
-    found = cases.run_plan(Bench(tmp_path, quick=True, results=tmp_path), QUICK)
+    found = cases.run(Bench(tmp_path, quick=True, results=tmp_path))
     assert {row["experiment"] for row in found.rows} == set(judging.OF)
     assert found.figures["failed"] == found.figures["correct_violations"] == 0
     assert found.figures["reads_not_200"] == 0

@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, fields, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from imr_rows import record, rows
+from evaluation_records import judged as judged_record
+from imr_rows import SHARED, rows
 
-from bench.apart import RunFailedError
 from bench.bench import Bench
-from bench.imr import cases, crossover, errors, judging, live, plots, tables, texts
+from bench.imr import cases, crossover, errors, judging, live, texts
 from bench.imr.nodes import on_cores, split_cores
-from bench.imr.plan import QUICK, Plan, Timed
+from bench.imr.page import PAGE
+from bench.imr.plan import QUICK, Timed
 from bench.imr.pressed import SLACK, judged
 from bench.imr.watching import Watch, Window
 from bench.imr.writing import write
-from bench.results import write as write_results
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-
-
-def judged_record() -> dict[str, Any]:
-    found = judging.JUDGING.figures(rows())
-    bars = [{**asdict(bar), "held": bar.held} for bar in judging.JUDGING.bars(found)]
-    return record(rows(), found, bars)
 
 
 def test_words_are_likelier_at_home() -> None:
@@ -154,87 +145,13 @@ def test_figures_and_bars() -> None:
     assert missed == {"ahead_longer_s", "fig7_efficiency"}
 
 
-def test_what_was_not_run_has_no_bar() -> None:
-    """Bars are only of experiments that have rows; one that failed is counted."""
-    some = [row for row in rows() if row["experiment"] == "fig10"]
-    failed = {"experiment": "failed", "what": "fig8", "error": "no"}
-    found = judging.JUDGING.figures([*some, failed])
-    assert {bar.figure for bar in judging.JUDGING.bars(found)} == {"failed", "fig10_gain"}
-    assert found["failed"] == 1
-
-
-def test_every_part_of_the_page_is_made() -> None:
-    """Each marked place of the page is a part of the tables, each part is in the page, and each
-    picture that a part shows is drawn."""
-    page = (ROOT / "docs" / "papers" / "imr-evaluation.md").read_text()
-    assert set(re.findall(r"<!-- figures:imr\.(\w+) -->", page)) == set(tables.PARTS)
-    found = judged_record()
-    drawn = plots.pictures(found)
-    shown = set()
-    for name in tables.PARTS:
-        text = tables.part(found, name)
-        assert text.endswith("\n")
-        shown |= set(re.findall(r"pictures/([\w-]+\.svg)", text))
-    assert shown == set(drawn)
-    assert all(picture.startswith("<svg") for picture in drawn.values())
-
-
 def test_tables_say_what_was_measured() -> None:
     """Figures stand where they belong, with what the paper has beside them."""
-    found = judged_record()
-    assert "| 2 | 2.00 | 8.0 | 3.50 | 8.0 | +75% | 57% to 64% |" in tables.part(found, "failures")
-    assert "| 2, none | 30% | 40% | 20% |  |  | 10 | failure 10 |" in tables.part(found, "shedding")
-    assert "ahead_longer_s 0.5 (bar 0.25, missed)" in tables.part(found, "where")
-    assert "from a slide of 1/8 of the range on" in tables.part(found, "crossover")
-
-
-def test_some_experiments_again_keep_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With `--only` the rows of the others stay as they were, with the commit that they are of."""
-    before = {**judged_record(), "quick": True}
-    before["rows"].append({"experiment": "failed", "what": "crossover", "error": "no"})
-    write_results(tmp_path, before)
-    monkeypatch.setattr(cases.crossover, "run", lambda bench, plan: [{"what": "x", **RATIO}])
-    bench = Bench(tmp_path, quick=True, only=("crossover",), results=tmp_path)
-    found = cases.run(bench)
-    again = [row for row in found.rows if row["experiment"] == "crossover"]
-    assert again == [{"experiment": "crossover", "what": "x", **RATIO}]
-    assert [r for r in found.rows if r["experiment"] == "fig10"] == [
-        r for r in before["rows"] if r["experiment"] == "fig10"
-    ]
-    assert found.figures["failed"] == 0
-    assert found.settings["measured"]["fig10"]["commit"] == "0123456789abcdef"
-    assert found.settings["measured"]["crossover"]["plan"]["slides"] == (2, 4)
-    assert json.dumps([found.rows, found.settings])
-
-
-RATIO = {"slides": 2, "anew_ms": 1.0, "moved_ms": 0.5, "ratio": 0.5}
-
-
-def test_an_experiment_that_fails_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others go on, and the failure is counted."""
-
-    def fail(bench: Bench, plan: object) -> list[Any]:
-        raise RunFailedError("the root did not come up")
-
-    monkeypatch.setattr(cases.crossover, "run", fail)
-    found = cases.run(Bench(tmp_path, quick=True, only=("crossover",), results=tmp_path))
-    assert found.figures["failed"] == 1
-    assert found.rows[0]["error"] == "the root did not come up"
-
-
-def test_an_unknown_experiment_is_refused(tmp_path: Path) -> None:
-    """The error names those that there are."""
-    with pytest.raises(RunFailedError, match=r"crossover.*fig8.*got 'fig99'"):
-        cases.run(Bench(tmp_path, quick=True, only=("fig99",), results=tmp_path))
-
-
-def test_the_quick_plan_is_a_smaller_one() -> None:
-    """Every part of the quick plan differs from the whole one; both can be written as JSON."""
-    for part in fields(Plan):
-        assert getattr(QUICK, part.name) != getattr(Plan(), part.name)
-    assert json.dumps([asdict(QUICK), asdict(replace(Plan()))])
+    found = judged_record("imr", rows(), judging.JUDGING, SHARED)
+    assert "| 2 | 2.00 | 8.0 | 3.50 | 8.0 | +75% | 57% to 64% |" in PAGE.part(found, "failures")
+    assert "| 2, none | 30% | 40% | 20% |  |  | 10 | failure 10 |" in PAGE.part(found, "shedding")
+    assert "ahead_longer_s 0.5 (bar 0.25, missed)" in PAGE.part(found, "where")
+    assert "from a slide of 1/8 of the range on" in PAGE.part(found, "crossover")
 
 
 @pytest.mark.spark
@@ -242,7 +159,7 @@ def test_the_quick_plan_is_a_smaller_one() -> None:
 def test_a_quick_run_of_the_evaluation_of_imr(tmp_path: Path) -> None:
     """With real agents and a root on Spark every experiment leaves rows, none fails, and no record
     of a log that was read to its end is missing."""
-    found = cases.run_plan(Bench(tmp_path, quick=True, results=tmp_path), QUICK)
+    found = cases.run(Bench(tmp_path, quick=True, results=tmp_path))
     assert {row["experiment"] for row in found.rows} == set(judging.OF)
     assert found.figures["failed"] == found.figures["fig7_missing"] == 0
     assert json.dumps([found.rows, found.settings])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import subprocess
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from bench.bench import Bench
-from bench.experiments import Evaluation, Experiments
+from bench.experiments import Evaluation, Experiment
 from bench.figures import Outcome
 from bench.peers import answers, cases, environments, nexmark, tables
 from bench.peers.cases import PLANS, QUICK
@@ -209,7 +210,7 @@ def test_who_cannot_be_set_up_has_a_row_that_says_why(
     absent = replace(loops, name="absent", environment="absent")
     broken = replace(loops, name="broken", prepare=lambda run: ["-c", "raise SystemExit('no')"])
     monkeypatch.setattr(cases, "CONTESTANTS", (absent, broken, loops))
-    rows = cases._load(Bench(tmp_path), "uniform", cases.Plan(3_000, rounds=2))
+    rows = cases._load("uniform", Bench(tmp_path), cases.Plan(3_000, rounds=2))
     assert [row["name"] for row in rows] == ["absent", "broken", "loops"]
     assert rows[0]["failed"].startswith("the environment of absent cannot be made: ERROR: Invalid")
     assert rows[1]["failed"].endswith("failed: no")
@@ -226,10 +227,12 @@ def test_results_are_written_after_each_load(tmp_path: Path) -> None:
         found = record(outcome, {}, {"commit": "c", "dirty": False}, "today", quick=False)
         write(tmp_path, found)
 
-    def evaluated(experiments: Experiments) -> Outcome:
-        plans = dict.fromkeys(experiments, plan)
+    def evaluated(runs: dict[str, Callable[[], list[dict[str, Any]]]]) -> Outcome:
         bench = Bench(tmp_path, results=tmp_path)
-        return Evaluation(bench, "peers", experiments, plans, JUDGING, dict, keep).outcome()
+        experiments = {
+            name: Experiment(plan, lambda bench, plan, run=run: run()) for name, run in runs.items()
+        }
+        return Evaluation(bench, "peers", experiments, JUDGING, each=keep).outcome()
 
     def stopped() -> list[dict[str, Any]]:
         raise KeyboardInterrupt

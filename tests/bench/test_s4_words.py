@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evaluation_records import judged
 from hypothesis import given
 from hypothesis import strategies as st
+from s4_rows import COMMITS, SAMPLES, SHARED
+from s4_rows import rows as made_up
 
 import millstream as ms
 from bench.bench import Bench
-from bench.s4 import cases, plots, rows, tables, words
-from bench.s4.plan import QUICK, Fault, Plan, Return
-from bench.s4.running import Found, Phase
+from bench.s4 import cases, rows, words
+from bench.s4.page import PAGE
+from bench.s4.plan import Files
 from bench.s4.truth import Counted, compared
-from bench.s4.watching import Commit, Sample, Used, rate_between, tasks_by_part, used
+from bench.s4.watching import Used, rate_between, tasks_by_part, used
 from bench.s4.words_app import (
     application,
     digit_sum,
@@ -58,7 +61,7 @@ def test_the_truth_is_that_of_the_text() -> None:
 def test_the_papers_data_has_the_papers_counts() -> None:
     """Of 200,000 words 50,000 are numbers divisible by three, as in the paper. Of 2,000,000 there
     are ten times as many, since every four words are alike."""
-    assert (Plan().small, Plan().large) == (200_000, 2_000_000)
+    assert (Files().small, Files().large) == (200_000, 2_000_000)
     assert TRUTH.by_three / TRUTH.words == 50_000 / 200_000
 
 
@@ -145,9 +148,6 @@ def test_what_is_lost_and_doubled_shows(
     assert (found.lost, found.doubled) == (lost, doubled)
 
 
-COMMITS = [Commit(100.0 + 2 * n, n, 1_000 * n, 6_000 * n, True) for n in range(11)]
-
-
 def test_a_rate_counts_whole_batches() -> None:
     """A batch that ends within the time counts with all of its time, also what was before."""
     assert rate_between(COMMITS, 100.0, 120.0) == 500.0
@@ -155,17 +155,6 @@ def test_a_rate_counts_whole_batches() -> None:
     slower = [*COMMITS[:6], COMMITS[6]._replace(at=120.0)]
     assert rate_between(slower, 110.5, 121.0) == 100.0
     assert rate_between(COMMITS, 120.5, 130.0) == 0.0
-
-
-SAMPLES = [
-    Sample(
-        100.0 + n,
-        2.0 * n,
-        {"worker 1": 0.5 * n, "worker 2": 0.25 * n, "worker 3": 1.0},
-        {"worker 1": 10.0 * n, "worker 2": 90.0} | ({"worker 3": 1.0} if n < 5 else {}),
-    )
-    for n in range(21)
-]
 
 
 def test_what_a_worker_used_is_that_of_the_time() -> None:
@@ -186,41 +175,10 @@ def test_tasks_are_counted_by_worker(tmp_path: Path) -> None:
     assert tasks_by_part(tmp_path / "none", {}) == {}
 
 
-def a_record() -> dict[str, Any]:
-    """A record of the case with a row of every kind, as a run leaves it."""
-    exact = Counted(6_000, 6_000, 2_000, 0, 0, 2_000)
-    spent = used(SAMPLES, 106.0, 120.0)
-    tasks = {"worker 1": 12, "worker 2": 8}
-    marks = {"killed": 107.0, "returning": 111.0, "returned": 112.0}
-    found = Found(exact, 30.0, COMMITS, spent, tasks, 500.0, marks, SAMPLES)
-    phases = [Phase(rate, 5_000, exact, rate or 9e3, 9e3, 0.2, spent, tasks) for rate in (500, 0)]
-    all_rows = [
-        rows.of_files(data, 2, keys, 10_000, found)
-        for data, keys in (("10 MB", 4), ("10 MB", 8), ("100 MB", 4))
-    ]
-    all_rows += rows.of_http(2, 4, phases)
-    all_rows.append(rows.of_fault(Fault(2, 1, 4), 10_000, found))
-    all_rows += rows.of_return(Return(10_000, 4, 0.3, 0.5, 1.0, 1.0), found)
-    figures = rows.figures(all_rows)
-    bars = [{**asdict(bar), "held": bar.held} for bar in rows.bars(figures)]
-    machine = {"cores": 2, "cpu": "x", "python": "3", "java": "17", "spark": "4"}
-    record = {
-        "case": "s4",
-        "rows": all_rows,
-        "figures": figures,
-        "bars": bars,
-        "settings": {"timeline": rows.timeline(found)},
-        "commit": "0123456789abc",
-        "machine": machine,
-    }
-    again: dict[str, Any] = json.loads(json.dumps(record))
-    return again
-
-
 def test_the_bars_are_those_of_the_issue() -> None:
     """Nothing lost or doubled, the stated rates held, at least half with one of two workers dead,
     and all but a tenth when it is back; a run that misses one shows it."""
-    found = a_record()
+    found = judged("s4", made_up(), rows.JUDGING, SHARED)
     assert [bar["figure"] for bar in found["bars"] if not bar["held"]] == []
     limits = {bar["figure"]: bar["limit"] for bar in found["bars"]}
     assert limits == {
@@ -231,27 +189,22 @@ def test_the_bars_are_those_of_the_issue() -> None:
         "dead_of_two": 0.5,
         "returned": 0.9,
     }
-    worse = [{**row, "lost": 1} if row["kind"] == "fault" else row for row in found["rows"]]
-    worse.append({"what": "a run that failed", "kind": "failed"})
-    missed = [bar.figure for bar in rows.bars(rows.figures(worse)) if not bar.held]
+    worse = [{**row, "lost": 1} if row["experiment"] == "fault" else row for row in found["rows"]]
+    worse.append({"experiment": "failed", "what": "http", "error": "no"})
+    missed = [bar.figure for bar in rows.JUDGING.bars(rows.JUDGING.figures(worse)) if not bar.held]
     assert missed == ["lost", "failed"]
 
 
-def test_every_part_of_the_page_can_be_filled() -> None:
-    """Each part has its rows, and its picture is one that is drawn."""
-    found = a_record()
-    drawn = plots.pictures(found)
-    linked = set()
-    for name in tables.PARTS:
-        text = tables.part(found, name)
-        assert text.endswith("\n")
-        linked |= {f"{piece.partition('.svg')[0]}.svg" for piece in text.split("pictures/")[1:]}
-        widths = {line.count("|") for line in text.splitlines() if line.startswith("|")}
-        assert len(widths) <= 1, f"the rows of {name} are not of one width"
-    assert linked == set(drawn)
-    assert "| 2 workers, 1 killed, 4 keys | 2,000 | 2,000 | 0 | 0 |" in tables.faults(found)
-    assert "undisturbed rate: 2 s." in tables.returned(found)
-    assert "67 / 33 | 12 / 8 | 1.33 |" in tables.spread(found)
+def test_tables_of_s4_say_what_was_measured() -> None:
+    """Figures stand where they belong; the rows of a table are of one width."""
+    found = judged("s4", made_up(), rows.JUDGING, SHARED)
+    for name in PAGE.names:
+        lines = PAGE.part(found, name).splitlines()
+        assert len({line.count("|") for line in lines if line.startswith("|")}) <= 1, name
+    faults, returned = PAGE.part(found, "faults"), PAGE.part(found, "returned")
+    assert "| 2 workers, 1 killed, 4 keys | 2,000 | 2,000 | 0 | 0 |" in faults
+    assert "undisturbed rate: 2 s." in returned
+    assert "67 / 33 | 12 / 8 | 1.33 |" in PAGE.part(found, "spread")
 
 
 def test_the_pictures_are_of_the_results() -> None:
@@ -267,7 +220,7 @@ def test_the_pictures_are_of_the_results() -> None:
 def test_a_quick_run_of_the_evaluation(tmp_path: Path) -> None:
     """On a real cluster, all ways to run leave their rows, and nothing is lost or doubled, the
     killed workers included."""
-    found = cases.run_plan(Bench(tmp_path, quick=True), QUICK)
-    assert {row["kind"] for row in found.rows} == {"files", "http", "fault", "returned"}
+    found = cases.run(Bench(tmp_path, quick=True, results=tmp_path))
+    assert {row["experiment"] for row in found.rows} == {"files", "http", "fault", "returned"}
     assert found.figures["lost"] == found.figures["doubled"] == found.figures["failed"] == 0
     assert json.dumps([found.rows, found.settings])

@@ -98,6 +98,21 @@ def test_an_agent_that_could_not_start(
     assert (agent.exit_code, agent.stderr) == (2, checked.stderr)
 
 
+def test_a_log_that_no_agent_could_read(folder: Path, millstream: Command) -> None:
+    """With --log, a file that is one JSON array is refused, as an agent does."""
+    (folder / "app.toml").write_text(JOB.format(logs="ts = 't'", more=""))
+    (folder / "x.log").write_text('[\n{"t": 1}\n]\n')
+    checked = millstream("check", "app.toml", "--node", "web1", "--log", "x.log*")
+    assert checked.exit_code == 2
+    assert "x.log must have a JSON value in each line; it is one array" in checked.stderr
+    agent = millstream("agent", "app.toml", "--node", "web1", *AGENT)
+    assert agent.exit_code == 2
+    assert agent.stderr.endswith(checked.stderr)
+    (folder / "x.log").write_text('{"t": 1}\n')
+    assert millstream("check", "app.toml", "--node", "web1", "--log", "x.log").exit_code == 0
+    assert "--log needs --node" in millstream("check", "app.toml", "--log", "x.log").stderr
+
+
 @pytest.mark.parametrize(
     ("said", "line", "message"),
     [

@@ -139,7 +139,7 @@ def test_a_feed_of_a_store(stored: FeedStore, millstream: Command) -> None:
     assert older.stdout.startswith('2023-11-14T22:13:30Z  ann  p9  push  {"side":"push"')
     wrong = millstream("feeds", "show", "x1", "--cursor", "x")
     assert wrong.exit_code == 1
-    assert "cursor must be what an answer of this feed gave" in wrong.stderr
+    assert "cursor must be the 'next' or 'previous' of an answer" in wrong.stderr
 
 
 def test_which_feeds(stored: FeedStore, millstream: Command, tmp_path: Path) -> None:

@@ -31,12 +31,14 @@ def live(clock) -> LiveLines:
 
 
 def test_two_lines():
-    """The lines have the address, the rate, the latency, the lag, the slates and the dead
-    letters."""
+    """The lines have the address, then whether the run has started, then the rate, the latency, the
+    lag, the slates and the dead letters."""
     now = [0.0]
     lines = live(lambda: now[0])
     try:
-        assert "starting Spark" in lines.lines().plain
+        assert lines.lines().plain.endswith("\nstarting ...")
+        lines.running()
+        assert lines.lines().plain.endswith("\nwaiting for the first batch ...")
         lines(report(0, 1000))
         now[0] = 2.0
         lines(report(1, 5000, events=4000))
@@ -67,7 +69,7 @@ def test_the_rate_falls_when_nothing_comes():
 
 @pytest.mark.parametrize("flags", [[], ["--available-now"]])
 def test_a_run_that_is_refused_starts_no_spark(tmp_path: Path, flags: list[str]):
-    """On a terminal too, the line about Spark follows the checks that need none."""
+    """On a terminal too, the lines of a run follow the checks that need no Spark."""
     app = tmp_path / "app.py"
     app.write_text(
         "import millstream as ms\n\napp = ms.App('shop')\napp.source('in')\n\n"
@@ -88,4 +90,5 @@ def test_a_run_that_is_refused_starts_no_spark(tmp_path: Path, flags: list[str])
     os.close(theirs)
     assert done.returncode != 0
     assert "Spark" not in said
+    assert "is running" not in said
     assert "another driver holds this store" in said

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from packages.samples import APP, WORDS, modules_forgotten, written
 
@@ -18,7 +19,8 @@ from millstream.service.app_description import describe_app
 from millstream.settings.settings import resolve
 from millstream.stores.home import Home
 from millstream.stores.package_files import package_path, put_package
-from millstream.windows.definition_reader import published_job
+from millstream.windows.definition import read_published
+from millstream.windows.placed import job_parts
 
 DATA = """
 import millstream as ms
@@ -131,11 +133,12 @@ def test_a_run_leaves_its_package_in_the_store(tmp_path: Path) -> None:
         describe_app(target.app, settings)
     description = read_description(store)
     assert description is not None
-    counts, levels = (published_job(description.parts, name) for name in ("counts", "levels"))
-    assert counts is not None
+    jobs = job_parts(description.parts)
+    counts, levels = (
+        read_published(msgspec.json.encode(jobs[name].definition)) for name in ("counts", "levels")
+    )
     assert counts.package is not None
     assert counts.version == counts.package
-    assert levels is not None
     assert levels.definition is not None
     path = package_path(store, counts.package)
     assert path is not None

@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -40,7 +40,7 @@ class Spark:
         self.stopped = False
         self.result = RunSummary(batches=2, events=30, late=1, dead_letters=0, seconds=1.5)
 
-    def run(self, app, settings, on_report=None, *, stop=None, ready=None, say=None):
+    def run(self, app, settings, on_report=None, *, stop=None, **others):
         self.settings = settings
         for number in self.signals:
             os.kill(os.getpid(), number)
@@ -56,6 +56,7 @@ def spark(monkeypatch) -> Spark:
     stand_in, module = Spark(), ModuleType("millstream.spark.runner")
     module.run = stand_in.run
     monkeypatch.setitem(sys.modules, "millstream.spark.runner", module)
+    monkeypatch.setattr("millstream.spark.context_lease.early_lease", lambda *_: nullcontext())
     return stand_in
 
 
@@ -70,7 +71,7 @@ def test_flags_become_settings(millstream, retail, spark):
         "--sink", "late=parquet:late",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert spark.settings == Settings(
+    assert spark.settings == Settings.of(
         app="retail", store=Path("kept"), sources={"checkins": "json:retail/data/checkins"},
         sinks={"late": "parquet:late"}, shards=4, tasks=2, available_now=True,
         batch_bytes=1024 * 1024, lane="shuffled", master="local[2]", memory="2g",
@@ -110,11 +111,11 @@ def test_events_that_nobody_reads_are_told(here, capsys):
     app.update("in", name="count")(lambda event, slate: None)
     store = here / "store"
     Home.make(store, "moved", None, {"count": "dict"})
-    describe_app(app, Settings("moved", store, {"in": "json:files"}))
+    describe_app(app, Settings.of("moved", store, {"in": "json:files"}))
     assert capsys.readouterr().err == ""
     with closing(LogWriter(store / "logs" / "in")) as log:
-        log.append([Entry([b"1", b"2"])])
-    describe_app(app, Settings("moved", store, {"in": "json:files"}))
+        log.append([Entry.of([b"1", b"2"])])
+    describe_app(app, Settings.of("moved", store, {"in": "json:files"}))
     said = capsys.readouterr().err
     assert "source 'in': 2 records that were sent to its log are not read" in said
     assert "--source in=log" in said
@@ -148,7 +149,7 @@ def test_app_run_takes_settings_from_code(here, spark, monkeypatch):
     monkeypatch.setenv("MILLSTREAM_SHARDS", "3")
     run_app(app, {"sources": {"in": "json:x"}, "shards": 2, "tasks": 2})
     assert spark.settings is not None
-    assert (spark.settings.shards, spark.settings.tasks) == (3, 2)
+    assert (spark.settings.storage.shards, spark.settings.batches.tasks) == (3, 2)
     with pytest.raises(ms.DefinitionError, match="did you mean 'shards'"):
         app.run(shard=1)
 

@@ -231,7 +231,7 @@ def test_tokens(command, tmp_path, here, monkeypatch):
         at = ("--url", server.start().url)
         refused = command(*send, *at)
         assert refused.exit_code == 1
-        assert "token" in refused.stderr
+        assert "; name its file with --token-file, or set MILLSTREAM_TOKEN" in refused.stderr
         assert command(*send, *at, "--token-file", "token").exit_code == 0
         monkeypatch.setenv("MILLSTREAM_TOKEN", "a-token-of-the-tests")
         assert command(*send, *at).exit_code == 0

@@ -13,7 +13,7 @@ from millstream.settings.settings import Settings
 
 def test_the_settings_and_the_server_have_the_same_defaults(tmp_path: Path) -> None:
     """A server that a run without settings starts has the same options as one without options."""
-    assert options_of(Settings("retail", tmp_path), {}) == ServerOptions(tmp_path)
+    assert options_of(Settings.of("retail", tmp_path), {}) == ServerOptions(tmp_path)
 
 
 def test_a_server_is_looked_for_where_it_listens(tmp_path: Path) -> None:

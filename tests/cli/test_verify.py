@@ -29,14 +29,14 @@ def test_verify_a_whole_store(store: Path, millstream) -> None:
 
 
 def test_verify_a_damaged_store(store: Path, millstream) -> None:
-    """Exit 1, and a line with the file, what is wrong and how to mend it."""
+    """Exit 1, and a line with the file, what is wrong and how to repair it."""
     progress = store / "progress"
     progress.write_bytes(progress.read_bytes().replace(b'"batch":1', b'"batch":2'))
     result = millstream("verify", "--store", str(store))
     assert result.exit_code == 1
     first, *_, last = result.output.splitlines()
     assert str(progress) in first
-    assert "to mend it: restore it from a copy of the store" in first
+    assert "to repair it: restore it from a copy of the store" in first
     assert last.endswith("wrong")
 
 

@@ -96,7 +96,7 @@ class LiveServer:
         """Append to an output's log, as the driver does."""
         writer = LogWriter(self.log(stream), **options)
         for value in values:
-            writer.append([Entry([msgspec.json.encode(value)])])
+            writer.append([Entry.of([msgspec.json.encode(value)])])
         writer.close()
 
     def until_record(self, stream: str, value: Any) -> None:

@@ -75,7 +75,7 @@ def put(folder: Path, name: str, lines: list[dict[str, Any]]) -> None:
 def settings(folder: Path, master: str, **more: Any) -> Settings:
     """A run over what is in `folder/in`, on the shared store `folder/place`."""
     options = {"shards": SHARDS, "tasks": TASKS, "available_now": True, "memory": "512m", **more}
-    return Settings(
+    return Settings.of(
         "two_layers",
         folder / "work",
         {"words": f"json:{folder / 'in'}"},

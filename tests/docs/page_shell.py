@@ -22,17 +22,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import chdir, contextmanager
+from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from click.testing import CliRunner
 from test_docs import examples
 
 from millstream.cli.main import main
 from millstream.driver import in_process
+from millstream.driver.report import RunSummary
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PORT = "8470"
@@ -222,6 +224,10 @@ def _words(command: str) -> list[str]:
     return shlex.split(command.replace("\\\n", " "), comments=True)
 
 
+def _run_in_process(*given: Any, lease: None = None, **named: Any) -> RunSummary:
+    return in_process.run(*given, **named)
+
+
 def _command(words: list[str], here: Path, env: dict[str, str], out: Path) -> None:
     """`millstream`, with its words, as a process of its own."""
     os.setsid()
@@ -233,7 +239,9 @@ def _command(words: list[str], here: Path, env: dict[str, str], out: Path) -> No
         os.dup2(said, stream)
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
-    runner = ModuleType("millstream.spark.runner")
-    runner.run = in_process.run  # type: ignore[attr-defined]
+    runner, leases = ModuleType("millstream.spark.runner"), ModuleType("leases")
+    runner.run = _run_in_process  # type: ignore[attr-defined]
+    leases.early_lease = lambda *_: nullcontext()  # type: ignore[attr-defined]
     sys.modules["millstream.spark.runner"] = runner
+    sys.modules["millstream.spark.context_lease"] = leases
     main(words, prog_name="millstream")

@@ -225,7 +225,7 @@ def test_a_table(shell: PageShell) -> None:
 
 
 def test_letters_and_the_store(shell: PageShell) -> None:
-    """Letters are given again once the cause is mended; the store is verified, made compact, backed
+    """Letters are retried once the cause is fixed; the store is verified, made compact, backed
     up and made anew."""
     with shell.going(RUN) as run:
         run.wait_for("live page")

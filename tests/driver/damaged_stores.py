@@ -61,7 +61,7 @@ class Made:
         sources = {"words": f"json:{self.folder / 'in'}"}
         run(
             counting(),
-            Settings(
+            Settings.of(
                 "counting",
                 store,
                 sources,

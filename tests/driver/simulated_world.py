@@ -188,7 +188,7 @@ class World:
         if until == start:
             return None
         positions = {"numbers": [until, 0]}
-        return BatchPlan(progress.batch + 1, 0, False, positions, [], until - start, None)
+        return BatchPlan(progress.batch + 1, 0, False, positions, ((),), until - start, None)
 
     def batch_records(self, plan: BatchPlan) -> list[int]:
         until = plan.positions["numbers"][0]

@@ -1,6 +1,7 @@
 """Stores of earlier formats are carried over by the first start.
 
 Format 2 had Spark's checkpoint, formats 3 and 4 a progress with a field for each count by function.
+In format 5 no row was recent.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from damaged_stores import BATCHES, KEYS, Made, made, slates
 
 from millstream.durable import write_record
 from millstream.errors import StoreError
+from millstream.stores import recent_rows
 from millstream.stores.contract import Fence
 from millstream.stores.home import FORMAT, Home
 from millstream.stores.progress import FORMER_COUNTS, PARTS, decoded
@@ -124,7 +126,7 @@ def test_a_store_of_format_4_is_carried_over_once(stores: Made, tmp_path: Path) 
     assert before.slates["count"] == len(slates(store))
     said: list[str] = []
     stores.start(store, say=said.append)
-    assert len([sentence for sentence in said if "format 4 and has format 5" in sentence]) == 1
+    assert len([sentence for sentence in said if "format 4 and has format 6" in sentence]) == 1
     assert Home.open(store).facts.format == FORMAT
     after = decoded(Home.open(store).read_progress())
     whole = decoded(Home.open(stores.after(BATCHES)).read_progress())
@@ -137,3 +139,20 @@ def test_a_store_of_format_4_is_carried_over_once(stores: Made, tmp_path: Path) 
     said.clear()
     stores.start(store, say=said.append)
     assert said == []
+
+
+def test_a_store_of_format_5_has_recent_rows_from_now_on(
+    stores: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are read where they are, and those that change become recent."""
+    store = tmp_path / "store"
+    shutil.copytree(stores.after(2), store)
+    facts = msgspec.to_builtins(Home.open(store).facts) | {"format": 5}
+    write_record(store / "store.json", msgspec.json.encode(facts))
+    assert slates(store) == slates(stores.after(2))
+    monkeypatch.setattr(recent_rows, "room_for", lambda count: 100)
+    said: list[str] = []
+    stores.start(store, say=said.append)
+    assert len([sentence for sentence in said if "format 5 and has format 6" in sentence]) == 1
+    assert slates(store) == slates(stores.after(BATCHES))
+    assert verify(store).faults == []

@@ -157,7 +157,7 @@ def test_cut_off_between_the_append_and_the_record(
         log.pour("q", 1, [piece(numbered(1, 3))])
     log.close()
     with closing(storage(tmp_path)) as other:
-        other.writer.append([Entry(numbered(3, 4), "of-a-client")])
+        other.writer.append([Entry.of(numbered(3, 4), "of-a-client")])
     with closing(opened(storage, tmp_path)) as log:
         assert log.has("q", 1)
         assert not log.has("q", 2)
@@ -269,7 +269,7 @@ def test_two_processes_that_pour_the_same_batch_into_a_place(
     gets an error, and removes nothing of the other's."""
     with closing(opened(in_place, tmp_path)) as paused, closing(opened(in_place, tmp_path)) as log:
         given, of_paused = pieces(log), pieces(paused)
-        with pytest.raises(LogLocked, match="another process pours into source 'clicks'"):
+        with pytest.raises(LogLocked, match="another process now pours into source 'clicks'"):
             paused.pour("q", 0, of_paused)
         log.pour("q", 0, given)
         log.pour("q", 1, [piece(numbered(40, 41))])

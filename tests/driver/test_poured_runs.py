@@ -38,7 +38,7 @@ def counting(*, fails: bool = False) -> ms.App:
 
 @contextmanager
 def running(store: Path, app: ms.App, work: Any = in_process.run) -> Iterator[BackgroundRun]:
-    settings = Settings(app.name, store, {"words": "log"}, shards=2)
+    settings = Settings.of(app.name, store, {"words": "log"}, shards=2)
     run = BackgroundRun(store, partial(work, app, settings))
     run.start()
     try:

@@ -89,7 +89,7 @@ def append_records(store: Path, events: Sequence[Event], blocks: int = 1) -> Non
         size = max(1, -(-len(mine) // blocks))
         writer = LogWriter(log_of(store, f"raw_{name}"))
         for number in range(0, len(mine), size):
-            writer.append([Entry(mine[number : number + size])])
+            writer.append([Entry.of(mine[number : number + size])])
         writer.close()
 
 
@@ -111,7 +111,7 @@ def outcome_of(
         path.mkdir(parents=True, exist_ok=True)
         sources[source.name] = "log" if logs else f"json:{path}"
     sinks = {name: f"json:{folder / 'out' / name}" for name in workflow.outputs}
-    given = Settings(
+    given = Settings.of(
         app.name,
         folder / "store",
         sources,

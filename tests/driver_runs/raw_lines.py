@@ -19,7 +19,7 @@ from driver_runs.harness import IN_MEMORY, Outcome, outcome_of, reference_over
 from millstream import App
 from millstream.codec import canonical
 from millstream.driver.in_process import run
-from millstream.json_depth import too_deep
+from millstream.json_checks.json_depth import too_deep
 from millstream.log.writer import Entry, LogWriter
 from millstream.model.event import Event
 from millstream.sources.line_blocks import BOM
@@ -51,7 +51,7 @@ def check_lines(
         if logs:
             writer = LogWriter(log_of(folder / "store", source.name))
             for piece in pieces:
-                writer.append([Entry(list(piece))])
+                writer.append([Entry.of(list(piece))])
             writer.close()
         else:
             (folder / "in" / source.name).mkdir(parents=True)

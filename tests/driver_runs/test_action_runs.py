@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from actions.alert_runs import settings, visits
 from actions.receiver import HANG, Receiver
 from driver_runs.harness import kept_rows
 
@@ -34,28 +34,6 @@ def alerts(on_error: Any = "dead-letter") -> ms.App:
             raise ValueError("poison")
 
     return app
-
-
-def visits(folder: Path, name: str, users: str, **last: Any) -> None:
-    """A file with a visit of each of the users, and of one more who is special."""
-    (folder / "in").mkdir(exist_ok=True)
-    records = [{"user": user, "n": n} for n, user in enumerate(users)]
-    records.append({"user": "last", "n": 1000, **last})
-    hidden = folder / "in" / f".{name}"
-    hidden.write_text("".join(json.dumps(record) + "\n" for record in records))
-    hidden.rename(folder / "in" / name)
-
-
-def settings(folder: Path, there: Receiver, **more: Any) -> Settings:
-    given = {"available_now": True, "shards": 4, "action_tries": 2, **more}
-    return Settings(
-        "alerts",
-        folder / "store",
-        {"visits": f"json:{folder / 'in'}"},
-        {},
-        actions={"notify": f"webhook:{there.url}"},
-        **given,
-    )
 
 
 def test_nothing_is_done_for_a_batch_that_is_not_committed(tmp_path: Path) -> None:
@@ -114,7 +92,7 @@ def test_batches_do_not_wait_for_actions_and_a_stop_ends_both(tmp_path: Path) ->
 def test_an_action_without_an_address(tmp_path: Path) -> None:
     """The run is refused before the store is touched."""
     visits(tmp_path, "1.json", "a")
-    given = Settings("alerts", tmp_path / "store", {"visits": f"json:{tmp_path / 'in'}"})
+    given = Settings.of("alerts", tmp_path / "store", {"visits": f"json:{tmp_path / 'in'}"})
     with pytest.raises(DefinitionError, match="action 'notify' of app 'alerts' has no address"):
         run(alerts(), given)
     assert not (tmp_path / "store").exists()

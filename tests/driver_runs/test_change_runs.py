@@ -10,11 +10,11 @@ import pytest
 
 import millstream as ms
 from fault_runs.outcome import kept_rows, stored_slates
+from fault_runs.published_rows import read_rows
 from millstream.codec import decode_value
 from millstream.driver import stages
 from millstream.driver.in_process import run
 from millstream.settings.settings import Settings
-from millstream.sinks.files import read_rows
 
 KEYS = [f"k{n}" for n in range(12)]
 Rows = list[dict[str, Any]]
@@ -75,7 +75,7 @@ def test_what_was_published_is_the_slates(
             events = [{"k": KEYS[(start + n * n) % 12], "t": 100 * start + n} for n in range(40)]
             lines = "".join(json.dumps(event) + "\n" for event in events)
             (source / f"{start}-{number}.json").write_text(lines)
-        given = Settings(
+        given = Settings.of(
             app.name,
             store,
             {"events": f"json:{source}"},
@@ -105,7 +105,7 @@ def test_a_sink_is_held_to_its_kind(tmp_path: Path) -> None:
     source.mkdir()
     (source / "1.json").write_text('{"k": "a", "t": 2}\n')
     sources = {"events": f"json:{source}"}
-    run(app, Settings(app.name, tmp_path / "store", sources, {}, available_now=True))
+    run(app, Settings.of(app.name, tmp_path / "store", sources, {}, available_now=True))
     (row,) = kept_rows(tmp_path / "store", "total.changes")
     assert row == {"key": "a", "slate": {"count": 1}, "ts": 2, "batch": 0}
     rows = kept_rows(tmp_path / "store", "marks.changes")

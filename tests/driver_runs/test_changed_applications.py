@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ def given(tmp_path: Path, kind: str = "local", **more: Any) -> Settings:
     folder.mkdir(exist_ok=True)
     where = store(tmp_path, kind)
     options = {"available_now": True, "shards": 3, "check_store": False, **more}
-    return Settings("shop", where.pop("store"), {"buys": f"json:{folder}"}, **where, **options)
+    return Settings.of("shop", where.pop("store"), {"buys": f"json:{folder}"}, **where, **options)
 
 
 def go(tmp_path: Path, app: ms.App, kind: str = "local", **more: Any) -> RunSummary:
@@ -259,7 +259,7 @@ def test_a_migration_in_bulk_needs_no_sources(tmp_path: Path, kind: str) -> None
     and runs with it afterwards."""
     go(tmp_path, first(), kind)
     app = first(Visits, version=2, migrations={(1, 2): lambda slate: {"visits": slate["n"]}})
-    elsewhere = replace(given(tmp_path, kind), sources={"buys": "log:"})
+    elsewhere = given(tmp_path, kind).changed(sources={"buys": "log:"})
     assert migrate(app, elsewhere, lambda text: None).changed == {"count": 2}
     go(tmp_path, app, kind)
     assert slates(tmp_path, "count", kind)["ann"] == {"visits": 4, "label": "new"}
@@ -303,11 +303,13 @@ def test_records_of_a_source_that_is_gone_are_a_loss(tmp_path: Path) -> None:
     from millstream.log.writer import Entry, LogWriter
     from millstream.stores.home import log_of
 
-    settings = Settings("shop", tmp_path / "store", {"buys": "log"}, available_now=True, shards=1)
+    settings = Settings.of(
+        "shop", tmp_path / "store", {"buys": "log"}, available_now=True, shards=1
+    )
     writer = LogWriter(log_of(tmp_path / "store", "buys"))
-    writer.append([Entry([b'{"user": "ann", "ts": 1}'])])
+    writer.append([Entry.of([b'{"user": "ann", "ts": 1}'])])
     run(first(), settings)
-    writer.append([Entry([b'{"user": "ann", "ts": 2}', b'{"user": "ann", "ts": 3}'])])
+    writer.append([Entry.of([b'{"user": "ann", "ts": 2}', b'{"user": "ann", "ts": 3}'])])
     writer.close()
     other = ms.App("shop")
     other.source("more")

@@ -57,7 +57,7 @@ def go(tmp_path: Path, *numbers: int, kind: str = "local") -> RunSummary:
     more: dict[str, Any] = {}
     if kind == "shared":
         more = {"place": f"shared:{tmp_path / 'place'}", "cache": str(tmp_path / "cache")}
-    settings = Settings(
+    settings = Settings.of(
         "shop",
         tmp_path / "store",
         {"buys": f"json:{folder}"},
@@ -82,7 +82,7 @@ def test_a_store_goes_on_after_its_letters_were_removed(tmp_path: Path, kind: st
     """Also when the last batch had some; new letters have new numbers, and each can be retried."""
     BROKEN.update({1, 2, 7})
     go(tmp_path, 0, 1, 2, kind=kind)
-    assert "2 dead letters are given again" in letters(tmp_path, "retry", kind=kind).stdout
+    assert "2 dead letters are retried" in letters(tmp_path, "retry", kind=kind).stdout
     dry = letters(tmp_path, "clear", "--dry-run", kind=kind)
     assert dry.stdout == "2 dead letters would be removed\n"
     assert letters(tmp_path, "clear", kind=kind).stdout == "2 dead letters are removed\n"
@@ -94,7 +94,7 @@ def test_a_store_goes_on_after_its_letters_were_removed(tmp_path: Path, kind: st
     listed = letters(tmp_path, "--json", kind=kind).stdout.splitlines()
     assert [json.loads(line)["value"]["n"] for line in listed] == [7]
     BROKEN.clear()
-    assert letters(tmp_path, "retry", kind=kind).stdout == "1 dead letter is given again\n"
+    assert letters(tmp_path, "retry", kind=kind).stdout == "1 dead letter is retried\n"
     assert go(tmp_path, kind=kind).retried == 1
     if kind == "local":
         write_description(tmp_path / "store", describe(shop().checked(), {"buys": "json:in"}))

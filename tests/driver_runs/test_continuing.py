@@ -28,7 +28,7 @@ def settings(folder: Path, *sources: str, **more: Any) -> Settings:
         (folder / source).mkdir(parents=True, exist_ok=True)
     addresses = {source: f"json:{folder / source}" for source in sources}
     given = {"available_now": True, "shards": 2, **more}
-    return Settings("going", folder / "store", addresses, **given)
+    return Settings.of("going", folder / "store", addresses, **given)
 
 
 def listening(*sources: str, name: str = "hear") -> ms.App:
@@ -101,7 +101,7 @@ def test_a_store_of_the_format_before_goes_on(tmp_path: Path) -> None:
         run(listening("b"), settings(tmp_path, "b", final=True), say=said.append)
         assert heard(tmp_path) == [["b", 10], ["b", 30]]
     (sentence,) = said
-    assert "the store had format 2 and has format 5 now" in sentence
+    assert "the store had format 2 and has format 6 now" in sentence
     assert Home.open(tmp_path / "store").facts.format == FORMAT
     assert not (tmp_path / "store" / "checkpoint").exists()
 
@@ -123,7 +123,7 @@ def test_a_source_does_not_feed_on_the_store(tmp_path: Path) -> None:
     """A store or a sink inside a source's directory would be read as events: refused at once."""
     given = settings(tmp_path, "b")
     with pytest.raises(InputError, match="must not lie in the source's directory"):
-        run(listening("b"), Settings("going", tmp_path / "b" / "store", given.sources))
+        run(listening("b"), Settings.of("going", tmp_path / "b" / "store", given.addresses.sources))
     assert not (tmp_path / "b" / "store").exists()
 
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 import json
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import millstream as ms
+from fault_runs.published_rows import read_log_rows, read_rows
 from millstream.driver.in_process import run
 from millstream.errors import RunError
 from millstream.settings.settings import Settings
-from millstream.sinks.files import read_rows
-from millstream.sinks.log_sink import read_log_rows
 from millstream.stores.home import Home, log_of
 from millstream.stores.progress import decoded
 from millstream.stores.trouble import read_troubles
@@ -64,7 +62,7 @@ def settings(tmp_path: Path, **more: Any) -> Settings:
             (folder / f"{number}.json").write_text(json.dumps(record) + "\n")
     given = {"available_now": True, "shards": 2, "batch_bytes": 16, **more}
     sinks = {"loud": f"json:{tmp_path / 'out'}"}
-    return Settings("breaking", tmp_path / "store", {"words": f"json:{folder}"}, sinks, **given)
+    return Settings.of("breaking", tmp_path / "store", {"words": f"json:{folder}"}, sinks, **given)
 
 
 def published(tmp_path: Path) -> tuple[list[str], list[str]]:
@@ -161,7 +159,7 @@ def test_a_flush_that_fails_is_given_up_once(tmp_path: Path) -> None:
     app, given = flushed_together(tmp_path)
     said: list[str] = []
     with pytest.raises(RunError, match=r"out: .*tried for 1.5 s .*start again"):
-        run(app, replace(given, sink_patience=1_500_000), say=said.append)
+        run(app, given.changed(sink_patience=1_500_000), say=said.append)
     mend(tmp_path / "out")
     run(app, given)
     assert published(tmp_path) == (ALL, ALL)
@@ -178,7 +176,7 @@ def test_a_stop_does_not_wait_for_the_sink_of_a_flush(tmp_path: Path) -> None:
         said.append(sentence)
         stop.set()
 
-    run(app, replace(given, available_now=False), say=say, stop=stop)
+    run(app, given.changed(available_now=False), say=say, stop=stop)
     mend(tmp_path / "out")
     run(app, given)
     assert published(tmp_path) == (ALL, ALL)

@@ -33,7 +33,7 @@ def counting(key: str, **said: Any) -> ms.App:
 def ran(app: ms.App, folder: Path, form: str, **more: Any) -> RunSummary:
     address = {"given": f"{form}:{folder / 'in'}"}
     given = {"available_now": True, "shards": 2, **more}
-    return run(app, Settings("counting", folder / "store", address, **given))
+    return run(app, Settings.of("counting", folder / "store", address, **given))
 
 
 def counts(folder: Path) -> dict[str, int]:
@@ -137,7 +137,7 @@ keys = ["text", "rows"]
     app.add(ms.elements.Count(), name="count", keys=["text", "rows"])
     found, given = read_app(folder / "app.toml")
     assert found == app
-    assert resolve(found, given).sources["rows"].startswith("csv:")
+    assert resolve(found, given).addresses.sources["rows"].startswith("csv:")
 
 
 def test_rows_in_latin_1_with_semicolons(folder: Path) -> None:

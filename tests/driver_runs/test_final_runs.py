@@ -14,11 +14,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import millstream as ms
+from fault_runs.published_rows import read_log_rows
 from millstream.driver.in_process import run
 from millstream.driver.report import RunSummary
 from millstream.elements import Sessionise
 from millstream.settings.settings import Settings
-from millstream.sinks.log_sink import read_log_rows
 from millstream.stores.home import Home, log_of
 from millstream.stores.progress import Progress, decoded
 
@@ -56,7 +56,7 @@ def go(folder: Path, app: ms.App, *, stop_after: int | None = None, **given: Any
             stop.set()
 
     sources = {"clicks": f"json:{folder / 'in'}"}
-    settings = Settings(
+    settings = Settings.of(
         app.name,
         folder / "store",
         sources,

@@ -7,7 +7,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,11 +17,11 @@ import pytest
 import millstream as ms
 from fault_runs.chain import chain, chain_difference, records, settings_of
 from fault_runs.outcome import Difference
+from fault_runs.published_rows import read_rows
 from millstream.driver.durability.disk_flush import Flushing
 from millstream.driver.in_process import run
 from millstream.durable import read_record, write_record
 from millstream.settings.settings import Settings
-from millstream.sinks.files import read_rows
 from millstream.stores.home import Home
 from millstream.stores.reader import SlateReader
 from millstream.stores.soft import SOFT, Soft, read_flushed
@@ -188,12 +187,12 @@ def loud() -> ms.App:
 def running(folder: Path, flush: int, watch: Callable[[], object]) -> Any:
     """Run until `watch` gives something; what it gave."""
     sinks = {"seen": f"json:{folder / 'seen'}"}
-    given = Settings("loud", folder / "store", {"words": f"json:{folder / 'in'}"}, sinks)
+    given = Settings.of("loud", folder / "store", {"words": f"json:{folder / 'in'}"}, sinks)
     stop, failed = threading.Event(), []
 
     def drive() -> None:
         try:
-            run(loud(), replace(given, flush=flush, shards=2), stop=stop)
+            run(loud(), given.changed(flush=flush, shards=2), stop=stop)
         except BaseException as error:
             failed.append(error)
 

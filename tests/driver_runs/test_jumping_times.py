@@ -63,7 +63,7 @@ def test_one_wrong_time_costs_one_record(tmp_path: Path, form: str, batch_bytes:
     records[50]["t"] += 5 * HOUR
     written(tmp_path / "in", form, records)
     said = {"pattern": r"(?P<t>\d+) (?P<n>\d+)"} if form == "text" else {}
-    settings = Settings(
+    settings = Settings.of(
         "hourly",
         tmp_path / "store",
         {"lines": f"{form}:{tmp_path / 'in'}"},
@@ -75,7 +75,7 @@ def test_one_wrong_time_costs_one_record(tmp_path: Path, form: str, batch_bytes:
     )
     summary = run(app_of(jump="1h", **said), settings)
     assert (summary.late, summary.dead_letters) == (0, 1)
-    (letter,) = kept_rows(settings.store, "deadletters")
+    (letter,) = kept_rows(settings.storage.store, "deadletters")
     assert letter["line"] == (52 if form == "csv" else 51)
     assert (
         "ts must be no more than 1h (jump=) after those of the records around it" in letter["error"]
@@ -88,7 +88,7 @@ def test_without_it_the_records_after_are_late(tmp_path: Path) -> None:
     records[50]["t"] += 5 * HOUR
     written(tmp_path / "in", "json", records)
     address = {"lines": f"json:{tmp_path / 'in'}"}
-    settings = Settings(
+    settings = Settings.of(
         "hourly", tmp_path / "store", address, available_now=True, shards=2, batch_bytes=60
     )
     assert run(app_of(), settings).late > 100

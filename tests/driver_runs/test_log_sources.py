@@ -38,13 +38,13 @@ def counting(*sources: str, outputs: tuple[str, ...] = ()) -> ms.App:
 
 def settings(store: Path, sources: dict[str, str], **more: Any) -> Settings:
     given = {"available_now": True, "shards": 2, **more}
-    return Settings("counting", store, sources, given.pop("sinks", {}), **given)
+    return Settings.of("counting", store, sources, given.pop("sinks", {}), **given)
 
 
 def append(path: Path, *words: str) -> list[int]:
     """Appends a block, and returns the position behind it."""
     writer = LogWriter(path)
-    writer.append([Entry([json.dumps({"word": word}).encode() for word in words])])
+    writer.append([Entry.of([json.dumps({"word": word}).encode() for word in words])])
     writer.close()
     return writer_end(path)
 

@@ -54,7 +54,7 @@ def test_a_commit_that_was_lost_is_found(tmp_path: Path) -> None:
     content[older] += 2
     path.write_bytes(content)
     wrong = [finding.wrong for finding in verify(home.path).faults if finding.file == str(path)]
-    assert wrong == ["was changed in batch 1, and knows of 0 as its last"]
+    assert wrong == ["was changed in batch 1, but says that its last batch is 0"]
     with pytest.raises(StoreError, match=r"shard-0001: it was changed in batch 1, .* restore"):
         recovered(home, progress)
 

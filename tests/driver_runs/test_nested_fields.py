@@ -159,7 +159,7 @@ def go(tmp_path: Path, slate: type, users: str = "ab", **options: Any) -> None:
     folder.mkdir(exist_ok=True)
     lines = "".join(json.dumps({"user": user}) + "\n" for user in users)
     (folder / f"{len([*folder.iterdir()])}.json").write_text(lines)
-    settings = Settings(
+    settings = Settings.of(
         "stays",
         tmp_path / "store",
         {"stays": f"json:{folder}"},

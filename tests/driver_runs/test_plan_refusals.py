@@ -104,7 +104,7 @@ def test_a_log_that_is_not_the_one_that_was_read(store: str, tmp_path: Path) -> 
     fresh = "fresh" if store == "store" else f"shared:{tmp_path / 'fresh'}"
     for name in ("one", "two"):
         writer = LogWriter(tmp_path / name)
-        writer.append([Entry([b'{"user":"ann"}'])])
+        writer.append([Entry.of([b'{"user":"ann"}'])])
         writer.close()
     run(app, given(fresh, {"buys": f"log:{tmp_path / 'one'}"}, shards=2))
     code, _ = plan(fresh, "--source", f"buys=log:{tmp_path / 'one'}")

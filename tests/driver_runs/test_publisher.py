@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fault_runs.published_rows import read_log_rows, read_rows
 from millstream.codec import encode_value
 from millstream.driver.outputs import publisher as module
 from millstream.driver.outputs.publisher import Publisher
@@ -15,8 +16,6 @@ from millstream.engine.progress import Report
 from millstream.engine.sink_rows import SinkRows
 from millstream.errors import StoreError
 from millstream.log.retention import Retention
-from millstream.sinks.files import read_rows
-from millstream.sinks.log_sink import read_log_rows
 from millstream.sources.address import Address
 from millstream.stores.home import Home, log_of
 

@@ -42,7 +42,7 @@ def lines(**source: Any) -> ms.App:
 def settings(tmp_path: Path, format: str = "text", **more: Any) -> Settings:
     given = {"available_now": True, "shards": 1, "check_store": False, **more}
     address = f"{format}:{tmp_path / 'in'}"
-    return Settings("lines", tmp_path / "store", {"lines": address}, **given)
+    return Settings.of("lines", tmp_path / "store", {"lines": address}, **given)
 
 
 def put(tmp_path: Path, name: str, content: bytes) -> None:
@@ -84,7 +84,7 @@ def test_a_line_that_is_too_long_to_be_kept_is_not_retried(tmp_path: Path) -> No
     assert (letter["form"], len(letter["value"])) == ("part", 2_000)
     outcome = CliRunner().invoke(main, ["deadletters", "retry", "--store", str(tmp_path / "store")])
     assert outcome.exit_code == 0
-    assert "0 dead letters are given again" in outcome.output
+    assert "0 dead letters are retried" in outcome.output
     assert "it is a record that was not kept whole; take it in again" in outcome.output
 
 
@@ -163,7 +163,7 @@ def test_a_letter_of_before_that_may_not_be_whole_is_not_retried(tmp_path: Path,
 def _entry(row: Any) -> Any:
     from millstream.log.entries import Entry
 
-    return Entry([msgspec.json.encode(row)], "")
+    return Entry.of([msgspec.json.encode(row)], "")
 
 
 def test_letters_go_on_in_a_sink_of_parquet_of_before(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def store(tmp_path: Path) -> Path:
     (tmp_path / "in" / "a.json").write_text(lines)
     given = {"shards": 4, "available_now": True, "check_store": False}
     sources = {"clicks": f"json:{tmp_path / 'in'}"}
-    run(app, Settings("counts", tmp_path / "store", sources, {}, **given))  # type: ignore[arg-type]
+    run(app, Settings.of("counts", tmp_path / "store", sources, {}, **given))
     return tmp_path / "store"
 
 

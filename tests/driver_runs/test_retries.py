@@ -1,4 +1,4 @@
-"""Letters that are given again: each once, to whom it is owed, and accounted for."""
+"""Letters that are retried: each once, to whom it is owed, and accounted for."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def settings(tmp_path: Path, **more: Any) -> Settings:
     folder.mkdir(exist_ok=True)
     given = {"available_now": True, "shards": 2, "check_store": False, **more}
     store = given.pop("store", tmp_path / "store")
-    return Settings("shop", store, {"buys": f"json:{folder}"}, **given)
+    return Settings.of("shop", store, {"buys": f"json:{folder}"}, **given)
 
 
 def put(tmp_path: Path, *records: dict[str, Any]) -> None:
@@ -266,12 +266,12 @@ def test_the_command_gives_letters_again(tmp_path: Path) -> None:
         return result.output
 
     assert "KeyError: 1" in CliRunner().invoke(main, ["deadletters", *store]).output
-    assert said("retry", "--dry-run") == "1 dead letter would be given again\n"
-    assert said("retry", "--error", "KeyError: 1") == "1 dead letter is given again\n"
-    assert "1 was given again before" in said("retry")
-    assert "given again" in CliRunner().invoke(main, ["deadletters", *store]).output
+    assert said("retry", "--dry-run") == "1 dead letter would be retried\n"
+    assert said("retry", "--error", "KeyError: 1") == "1 dead letter is retried\n"
+    assert "1 was retried before" in said("retry")
+    assert ", retried\n" in CliRunner().invoke(main, ["deadletters", *store]).output
     left = CliRunner().invoke(main, ["deadletters", "--left", *store]).output
-    assert left == "no dead letters that were not given again\n"
+    assert left == "no dead letters that were not retried\n"
     wrong = CliRunner().invoke(main, ["deadletters", "retry", "--since", "today", *store])
     assert wrong.exit_code == 2
 

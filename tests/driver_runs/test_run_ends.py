@@ -1,4 +1,4 @@
-"""The end of a run during a batch: by a stop, and by an error beside the batch."""
+"""The start of a run, and its end during a batch: by a stop, and by an error beside the batch."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def put(folder: Path, *words: str) -> None:
 
 def settings(folder: Path, **more: Any) -> Settings:
     given = {"shards": 2, "batch_bytes": 16, **more}
-    return Settings("held", folder / "store", {"words": f"json:{folder / 'in'}"}, **given)
+    return Settings.of("held", folder / "store", {"words": f"json:{folder / 'in'}"}, **given)
 
 
 def counts(folder: Path) -> dict[str, int]:
@@ -133,3 +133,21 @@ def test_an_error_beside_a_batch_waits_for_its_tasks(tmp_path: Path, flush: int 
     (tmp_path / "away").rename(tmp_path / "in")
     run(held.app(), settings(tmp_path, flush=flush, available_now=True))
     assert counts(tmp_path) == {"first": 1, "hold": 1}
+
+
+def test_a_run_says_that_it_has_started(tmp_path: Path) -> None:
+    """First that it holds the store, then that batches run, also if there is no input yet."""
+    put(tmp_path, "a")
+    told: list[str] = []
+    run(
+        Held().app(),
+        settings(tmp_path, available_now=True),
+        lambda report: told.append("batch"),
+        ready=lambda: told.append("ready"),
+        running=lambda: told.append("running"),
+    )
+    assert told[:3] == ["ready", "running", "batch"]
+    stop, told = threading.Event(), []
+    stop.set()
+    run(Held().app(), settings(tmp_path), stop=stop, running=lambda: told.append("running"))
+    assert told == ["running"]

@@ -50,7 +50,7 @@ class SharedCounts:
         options: dict[str, Any] = {"shards": None if self._files > 1 else 4, "available_now": True}
         options |= {"place": self.place.address, "cache": self.cache, "batch_bytes": 4_000}
         sources = {"clicks": f"json:{self.folder / 'in'}"}
-        run(app, Settings("counts", self.folder / f"work{self._files}", sources, {}, **options))
+        run(app, Settings.of("counts", self.folder / f"work{self._files}", sources, {}, **options))
 
     def reshard(
         self,

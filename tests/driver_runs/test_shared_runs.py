@@ -121,7 +121,7 @@ class SharedRuns:
                 writers[stream] = [PlaceLogWriter(self.place, stream) for _ in range(2)]
             line = json.dumps(record_of(event)).encode()
             for _ in range(2):  # sent again, to whichever server
-                writers[stream][number % 2].append([Entry([line], f"{part}-{number}")])
+                writers[stream][number % 2].append([Entry.of([line], f"{part}-{number}")])
                 writers[stream].reverse()
 
     def run(self, *, final: bool = True) -> None:
@@ -144,7 +144,7 @@ class SharedRuns:
         }
         sinks = {name: f"json:{self.folder / 'out' / name}" for name in workflow.outputs}
         work = self.folder / f"work{self.hosts}"
-        given = Settings(self.app.name, work, sources, sinks, **options)
+        given = Settings.of(self.app.name, work, sources, sinks, **options)
         with patch.object(placed_blocks, "read_log_mirror", self._mirror_record):
             run(self.app, given, lambda: InProcessRunner(seated=self.seated))
 

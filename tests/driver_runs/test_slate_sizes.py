@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import millstream as ms
+from fault_runs.published_rows import read_log_rows
 from millstream.driver.in_process import run
 from millstream.settings.settings import Settings
-from millstream.sinks.log_sink import read_log_rows
 from millstream.stores.home import log_of
 from millstream.stores.reader import SlateReader
 
@@ -34,7 +34,7 @@ def test_a_large_slate_is_warned_about_and_too_large_a_one_refused(
     lines = [json.dumps({"key": k, "ts": n, "size": s}) for n, (k, s) in enumerate(sizes)]
     (tmp_path / "in" / "1.json").write_text("\n".join(lines) + "\n")
     said: list[str] = []
-    given = Settings(
+    given = Settings.of(
         "sized",
         tmp_path / "store",
         {"words": f"json:{tmp_path / 'in'}"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from progress_counts import functions
 
-from millstream.driver.slate_warnings import KEYS, LargeSlates, UnrankedSlates
+from millstream.driver.batch_warnings import KEYS, LargeSlates, UnrankedSlates
 from millstream.stores.function_counts import Large, Unranked
 
 MIB = 1024 * 1024

@@ -10,10 +10,11 @@ import pytest
 from driver_runs.test_failing_sinks import ALL, settings
 
 import millstream as ms
+from fault_runs.published_rows import read_rows
 from millstream.driver.in_process import run
 from millstream.errors import RunError, SinkError
 from millstream.places.directory_place import DirectoryPlace
-from millstream.sinks.files import FileSink, read_rows
+from millstream.sinks.files import FileSink
 from millstream.stores.shared.leader_beat import LeaderBeat, last_beat
 
 PATIENCE = 10.0

@@ -70,7 +70,7 @@ def run_over(app: ms.App, root: Path, events: list[tuple[str, int]], **sinks: st
     (root / "in" / f"{number}.json").write_text(text)
     given = {"scores": f"parquet:{root / 'scores'}", "total.changes": f"parquet:{root / 'totals'}"}
     sources = {"events": f"json:{root / 'in'}"}
-    run(app, Settings(app.name, root / "store", sources, given | sinks, available_now=True))
+    run(app, Settings.of(app.name, root / "store", sources, given | sinks, available_now=True))
 
 
 def columns(folder: Path, *names: str) -> list[tuple[Any, ...]]:

@@ -11,6 +11,7 @@ import pytest
 import millstream as ms
 from millstream.app_file.app_file import read_app
 from millstream.elements import Count, Filter, Top
+from millstream.settings.setting_values import SOURCE_FORMATS
 
 MODULE = '''
 from dataclasses import dataclass
@@ -204,7 +205,7 @@ def test_a_table_is_not_for_what_has_no_single_key(project: Path, stream: str) -
     error = edited(project, "[streams.hot]", new)
     assert "than a table's columns hold; give it json:DIR" in error
     error = edited(project, "source = true", 'source = "sqlite:x.db"')
-    known = "json, csv, text, parquet, log, kafka"
+    known = ", ".join(SOURCE_FORMATS)
     assert f"a source's format must be one of {known}; got 'sqlite:x.db'" in error
     assert "app.toml:6: " in error
 

@@ -83,7 +83,7 @@ def test_what_is_no_text_is_a_dead_letter(value: Any) -> None:
         ({"pattern": "("}, r"pattern must be a regular expression; got '\('"),
         ({"pattern": "a+"}, "pattern must name its groups"),
         ({"unmatched": "keep"}, "unmatched must be one of 'drop', 'pass'; got str 'keep'"),
-        ({"types": {"b": "int"}}, "types must be of the pattern's groups, a, n; got 'b'"),
+        ({"types": {"b": "int"}}, "types must name groups of the pattern, a, n; got 'b'"),
         ({"types": {"n": "bool"}}, "types must be a table"),
     ],
 )

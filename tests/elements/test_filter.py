@@ -88,7 +88,10 @@ def test_it_may_publish_to_several() -> None:
     [
         ({"where": "x"}, "where must be a table; got str 'x'"),
         ({"where": {}}, "where must be a table of fields"),
-        ({"where": {"x": {"atleast": 1}}}, "where must say of 'x' .*did you mean 'at_least'"),
+        (
+            {"where": {"x": {"atleast": 1}}},
+            "where must use known words for 'x' .*did you mean 'at_least'",
+        ),
         ({"where": {"x": 1}, "drop": 1}, "drop must be true or false; got int 1"),
     ],
 )

@@ -176,8 +176,11 @@ def test_a_value_without_fields_is_a_dead_letter() -> None:
         ({"how": "outer"}, "element Join: how must be one of 'inner', 'left'; got str 'outer'"),
         ({"keys": "clicks"}, "keys must name .*'clicks' and 'serves', and no others; got 'clicks'"),
         ({"ttl": "5us"}, "element Join: ttl must be as long as within or longer.*got '5us'"),
-        ({"select": {"q": "serve.q"}}, "element Join: select must say .*got q = 'serve.q'"),
-        ({"select": {"key": "left.q"}}, "element Join: select must say .*got key = 'left.q'"),
+        ({"select": {"q": "serve.q"}}, "element Join: select must have a path .*got q = 'serve.q'"),
+        (
+            {"select": {"key": "left.q"}},
+            "element Join: select must have a path .*got key = 'left.q'",
+        ),
         ({"select": {"q": 5}}, "element Join: select must be a table; got dict"),
         ({"select": ["q"]}, "element Join: select must be a table; got list"),
     ],

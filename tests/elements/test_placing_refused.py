@@ -50,7 +50,7 @@ class Late(Count):
         (Wrong(), {}, "element 'one': process_event ("),
         (Late(), {}, "must be a plain function, not an async one"),
         (Count(), {"keys": {"sale": "item"}}, "did you mean 'sales'?"),
-        (Count(), {"keys": {}}, "keys must say by stream which field is the key"),
+        (Count(), {"keys": {}}, "keys must name the key's field for each stream"),
         (Count(), {"every": "0s"}, "every must be a duration over 0; got '0s'"),
         (Count(), {"every": "1us"}, "every must be 2us or more; got '1us'"),
         (Count(), {"every": "soon"}, "element 'one': every"),
@@ -84,7 +84,9 @@ def test_what_it_publishes_is_streams(element: Any) -> None:
 def test_keys_must_be_said() -> None:
     """Keys have no default."""
     app = ms.App("shop")
-    with pytest.raises(ms.DefinitionError, match="element 'Count': keys must say by stream"):
+    with pytest.raises(
+        ms.DefinitionError, match="element 'Count': keys must name the key's field for each stream"
+    ):
         app.add(Count())
 
 

@@ -274,13 +274,22 @@ def test_a_sum_without_its_number_is_a_dead_letter() -> None:
         ({"aggregates": {"n": "coutn"}}, "aggregates must name for 'n' .* did you mean 'count'"),
         ({"aggregates": {"n": {"of": "x"}}}, "aggregates must name for 'n' one of count, "),
         ({"aggregates": {"to": "count"}}, "aggregates must have names other than key, from, to"),
-        ({"aggregates": {"n": {"name": "count", "of": "x"}}}, r"what count takes \(stream, where"),
-        ({"aggregates": {"n": {"name": "sum", "of": 5}}}, r"what sum takes; sum\(of=\) must be"),
-        ({"aggregates": {"n": {"name": "top", "k": 0}}}, r"what top takes; top\(k=\) must be"),
+        (
+            {"aggregates": {"n": {"name": "count", "of": "x"}}},
+            r"the arguments of count \(stream, where",
+        ),
+        (
+            {"aggregates": {"n": {"name": "sum", "of": 5}}},
+            r"the arguments of sum; sum\(of=\) must be",
+        ),
+        (
+            {"aggregates": {"n": {"name": "top", "k": 0}}},
+            r"the arguments of top; top\(k=\) must be",
+        ),
         ({"aggregates": {"n": {"name": "count", "stream": 1}}}, "'n' the name of a stream"),
         (
             {"aggregates": {"n": {"name": "count", "where": "x"}}},
-            "which events it is of: where must be a table",
+            "must select the events of 'n': where must be a table",
         ),
         ({"aggregates": {"n": {"name": "count", "where": {"a": {"belw": 1}}}}}, "mean 'below'"),
         ({"ratios": ["count", "count"]}, "ratios must be a table"),
@@ -314,7 +323,7 @@ def test_a_ratio_is_of_numbers() -> None:
         ({"clock": "wall"}, "clock must be 'event'"),
         ({"ttl": "39m"}, "ttl must be as long as the window and every together or longer"),
         ({"keys": {"clicks": "ad"}}, "aggregates must be of streams that keys names"),
-        ({"keys": None}, "keys must say by stream"),
+        ({"keys": None}, "keys must name the key's field for each stream"),
     ],
 )
 def test_wrong_placing_is_refused(wrong: dict[str, Any], message: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 import millstream as ms
 from millstream.app_file.app_file import read_app
 from millstream.elements import Count, Join, Split, Top
+from millstream.settings.setting_values import SOURCE_FORMATS
 
 HEAD = """\
 [app]
@@ -107,7 +108,8 @@ def told(folder: Path, text: str) -> tuple[str, str]:
         (
             SLIDING + 'aggregates = { spent = { name = "sum", off = "price" } }\n',
             'aggregates = { spent = { name = "sum", off = "price" } }',
-            "element 'rate': aggregates must have for 'spent' what sum takes (of, stream, where); "
+            "element 'rate': aggregates must have for 'spent' the "
+            "arguments of sum (of, stream, where); "
             "got 'off'; did you mean 'of'?",
         ),
         (
@@ -150,8 +152,8 @@ def told(folder: Path, text: str) -> tuple[str, str]:
         (
             JOIN + 'select = { query = "rigth.query" }\n',
             'select = { query = "rigth.query" }',
-            "element 'clicked': select must say for each field to emit, but for 'key', where it "
-            "is, as in query = 'right.query'; got query = 'rigth.query'; did you mean 'right'?",
+            "element 'clicked': select must have a path for each field to emit, except for 'key', "
+            "as in query = 'right.query'; got query = 'rigth.query'; did you mean 'right'?",
         ),
         (
             JOIN.replace("{ clicks", "{ click"),
@@ -196,7 +198,7 @@ def test_the_formats_of_a_source(tmp_path: Path, address: str) -> None:
     """Whatever the mistake, the same formats are offered, and only those that a source reads."""
     line, message = told(tmp_path, f'[streams.more]\nsource = "{address}"\n')
     assert line == f'source = "{address}"'
-    formats = "json, csv, text, parquet, log, kafka"
+    formats = ", ".join(SOURCE_FORMATS)
     must = f"'source' in [streams.more]: a source's format must be one of {formats}; "
     assert message.startswith(f"{must}got {address!r}")
     assert message.endswith("; did you mean json:x?") == (address == "jsonn:x")

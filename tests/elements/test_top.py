@@ -367,7 +367,9 @@ def test_a_wrong_placement_is_refused(options: dict[str, Any], message: str) -> 
 def test_it_needs_streams() -> None:
     """Without keys it is refused, as any element."""
     app = ms.App("sorting")
-    with pytest.raises(DefinitionError, match="element 'top': keys must say by stream"):
+    with pytest.raises(
+        DefinitionError, match="element 'top': keys must name the key's field for each stream"
+    ):
         app.add(Top(), name="top")
 
 

@@ -16,9 +16,10 @@ from millstream.codec import decode_value, encode_value
 from millstream.driver.batch_plan.next_beat import next_beat
 from millstream.engine.columns import Columns
 from millstream.engine.final_phase import FinalStep, next_step, stepped
+from millstream.engine.frames import frame_of, of_frame
 from millstream.engine.horizon import Lane, is_due
 from millstream.engine.intake import Intake
-from millstream.engine.layers import Task, run_whole
+from millstream.engine.layers import Task, continued, run_whole, seen_times
 from millstream.engine.plan import Plan
 from millstream.engine.progress import Report, advanced
 from millstream.engine.router import Placed
@@ -98,13 +99,14 @@ class InProcess:
 
         def gather(task: Task) -> None:
             for place, columns in task.router.take().items():
-                placed.setdefault(place, Columns()).extend(Columns.of_frame(columns.frame()))
+                placed.setdefault(place, Columns()).extend(of_frame(frame_of(columns)))
 
         with self._task(beat, range(self.shards)) as task:
             task.take_feedback()
             intakes = self._take_in(task, beat, events)
             gather(task)
             reports.append(task.finish(intakes))
+        beat = continued(self.plan, beat, seen_times(intakes))
         for layer, functions in enumerate(self.plan.layers):
             for number in range(self.tasks):
                 owned = range(number, self.shards, self.tasks)

@@ -35,6 +35,8 @@ class CountingView:
         self._keys = sorted(rows)
         self.read = 0
 
+    rows_read = None
+
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         self.read += len(keys)
         return [self._rows.get(key) for key in keys]

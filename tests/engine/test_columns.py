@@ -13,6 +13,7 @@ from millstream.codec import canonical, shards_of
 from millstream.engine import columns as columns_module
 from millstream.engine.cells.content_order import by_key, content_order
 from millstream.engine.columns import FEW, Columns
+from millstream.engine.frames import frame_of, of_frame
 from millstream.engine.key_shards import key_shards
 
 STREAMS = ("zebra", "ant")
@@ -46,7 +47,7 @@ def in_parts(rows: list[Delivery], cuts: list[int], as_arrays: bool) -> Columns:
     for number, start in enumerate(edges[:-1]):
         part = columns(rows[start : edges[number + 1]])
         if as_arrays and number % 2 == 0:
-            part = Columns.of_frame(part.frame())
+            part = of_frame(frame_of(part))
         whole.extend(part)
     return whole
 
@@ -58,8 +59,8 @@ def test_on_the_way(rows: list[Delivery], cuts: list[int], as_arrays: bool, agai
     if again:
         events = events.slice(0, len(rows))
     start = len(rows) // 3
-    assert rows_of(Columns.of_frame(events.frame())) == rows
-    assert rows_of(Columns.of_frame(events.slice(start, len(rows) - 1).frame())) == rows[start:-1]
+    assert rows_of(of_frame(frame_of(events))) == rows
+    assert rows_of(of_frame(frame_of(events.slice(start, len(rows) - 1)))) == rows[start:-1]
     assert rows_of(Columns.unpack(events.pack())) == rows
     assert rows_of(events.slice(start, len(rows) + 5)) == rows[start:]
     assert rows_of(events) == rows

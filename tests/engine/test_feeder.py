@@ -15,6 +15,7 @@ from millstream.engine.cells.content_order import content_order
 from millstream.engine.cells.feeder import Feeder, Redo
 from millstream.engine.cells.key_run import Due
 from millstream.engine.cells.readback import SMALL
+from millstream.engine.cells.timed_feed import TimedFeed
 from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
 from millstream.engine.plan import Plan
@@ -46,16 +47,17 @@ class Fed:
     def __call__(self, ts: list[int], row: bytes | None = None, horizon: int | None = None) -> Any:
         count = len(ts)
         events = Columns([0] * count, ts, ["k"] * count, [b"%d" % one for one in ts])
-        order, again = list(range(count)), self.feeder.plain
-        if again:
-            given = [ms.Event("s", one, "k", one) for one in ts]
-            try:
+        order, again = list(range(count)), self.feeder.plain or self.feeder.timed
+        given = [ms.Event("s", one, "k", one) for one in ts]
+        due = Due(horizon, 0, horizon)
+        try:
+            if self.feeder.plain:
                 return self.feeder.feed_plain("k", row, given, events, 0)
-            except Redo:
-                pass
-        return self.feeder.feed(
-            "k", row, events, list(ts), order, Due(horizon, 0, horizon), 0, again=again
-        ).row
+            if self.feeder.timed:
+                return TimedFeed(self.feeder, due, 0).feed("k", row, given, events, 0)
+        except Redo:
+            pass
+        return self.feeder.feed("k", row, events, list(ts), order, due, 0, again=again).row
 
 
 def test_many_failures_cost_as_many_calls() -> None:

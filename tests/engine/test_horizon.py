@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from progress_counts import set_fields
+from in_process import InProcess
+from progress_counts import by_function, set_fields
 
 import millstream as ms
 from millstream.driver.batch_plan.next_beat import next_beat
-from millstream.engine.horizon import earliest_of, horizon_of, is_due, lane_of, step_from
+from millstream.engine.horizon import Lane, earliest_of, horizon_of, is_due, lane_of, step_from
 from millstream.engine.progress import advanced
 from millstream.model.workflow import Order, Workflow
 from millstream.stores.progress import Progress, SourceProgress
@@ -210,3 +211,46 @@ def test_the_lane_follows_the_size(
 ) -> None:
     """New bytes and due events decide, unless a lane is forced or delayed feedback needs steps."""
     assert lane_of(workflow(delay=delay), forced, new_bytes, waiting, 1_000) == lane
+
+
+@pytest.mark.parametrize("lane", ["one-task", "shuffled"])
+def test_a_batch_continues_to_the_horizon_of_its_own_records(lane: Lane) -> None:
+    """In both lanes a batch feeds what its own records let pass, through all layers; the limit of
+    late events is that of the batches before it."""
+    app = ms.App("two", order="event-time")
+    app.source("a", lateness="10us", idle="400d")
+    app.update("a", publishes="b", name="u")(lambda event, slate: [ms.emit()])
+    app.update("b", name="v")(lambda event, slate: None)
+    engine = InProcess(app.workflow(), lane=lane)
+    engine.batch([ms.Event("a", ts, f"k{ts}", None) for ts in (8, 30, 25, 19, 21)])
+    assert engine.progress.horizon == 20
+    assert not is_due(engine.workflow, engine.progress, engine.clock, 0, final=False)
+    processed = by_function(engine.progress.functions, "processed")
+    assert processed == {"u": 2, "v": 2}
+    assert engine.progress.waiting == 3
+    assert engine.late == []
+    engine.batch([ms.Event("a", ts, "k", None) for ts in (19, 22, 50)])
+    assert [event.ts for event in engine.late] == [19]
+
+
+@pytest.mark.parametrize("lane", ["one-task", "shuffled"])
+@pytest.mark.parametrize("given", [{"limit": 5}, {"publishes": "a2"}])
+def test_a_limit_or_a_cycle_keeps_a_batch_to_the_horizon_before_it(
+    lane: Lane, given: dict[str, Any]
+) -> None:
+    """A limit may hold the horizon back, and feedback without a delay joins the next batch."""
+    app = ms.App("kept", order="event-time")
+    app.source("a")
+    streams = ("a", "a2") if "publishes" in given else ("a",)
+    app.update(*streams, name="u", **given)(lambda event, slate: None)
+    beat = next_beat(
+        app.workflow(),
+        seen(a=(200, 0)),
+        epoch=1,
+        batch=1,
+        clock=1,
+        started=0,
+        final=False,
+        lane=lane,
+    )
+    assert beat.sources is None

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.codec import encode_value
-from millstream.engine.intake import Intake
+from millstream.engine.intake import Intake, iso_times
 from millstream.engine.plan import Plan
 from millstream.engine.router import Router
 from millstream.errors import InputError
 from millstream.model.duration import TIME_LIMIT
 from millstream.model.letter_records import Bad
+from millstream.model.time_text import time_reader
 
 CLOCK = 1_000
 
@@ -35,6 +36,33 @@ def taken(intake: Intake, records: list[Any], raw: list[bytes] | None = None) ->
     intake.take(records, raw, "in.jsonl", lambda index: index + 10)
     inbox = intake._router.placed.get((0, 0))
     return list(zip(inbox.ts, inbox.keys, inbox.values, strict=True)) if inbox else []
+
+
+ISO_PARTS = (
+    st.sampled_from(["2012-05-27", "0000-01-01", "0001-01-01", "0001-01-02", "9999-12-31"])
+    | st.sampled_from(["2012-02-30", "2000-02-29", "1900-02-29", "20120527", "2012-W05-3", "x"]),
+    st.sampled_from(["T", " ", "t", "_", ""]),
+    st.sampled_from(["00:00", "23:59:59", "24:00:00", "12", "12:30:60", "12:30:15.5", "1230"])
+    | st.sampled_from(["12:30:15.123456", "12:30:15.1234567", "12:30:15,1", "1:02:03", "1:2.", ""]),
+    st.sampled_from(["Z", "z", "+00:00", "-00:00", "+01", "+0130", "-23:59", "+24:00", "+23:60"])
+    | st.sampled_from(["", " Z", "Z ", "+01:30:15", "UTC", "\u0661"]),
+)
+
+
+@given(st.lists(st.tuples(*ISO_PARTS).map("".join), min_size=1, max_size=2))
+def test_iso_times_in_one_call_are_those_of_one_after_the_other(texts: list[str]) -> None:
+    """What is parsed in one call is what `time_reader` says, and nothing that it refuses."""
+    times = iso_times(texts)
+    if times is not None:
+        read = time_reader(None, None, "here")
+        assert times == [read(text, 0) for text in texts]
+
+
+def test_usual_iso_times_are_parsed_in_one_call() -> None:
+    """Times with a zone, whole seconds or with a fraction."""
+    texts = ["2012-05-27T00:00:02.864+00:00", "2012-05-27T02:00:02Z", "2012-05-27 00:00:02-02:00"]
+    assert iso_times(texts) == [1338076802864000, 1338084002000000, 1338084002000000]
+    assert iso_times(["2012-05-27T00:00:02"]) is None, "its zone is the source's"
 
 
 def test_key_and_time_from_fields() -> None:

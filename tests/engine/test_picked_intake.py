@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from progress_counts import by_function
 
 from millstream import App, Event, algebra
 from millstream.codec import encode_value
+from millstream.columnar.picked_fields import Fields
 from millstream.driver.batch_plan.next_beat import next_beat
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task, run_whole
@@ -23,6 +25,13 @@ from millstream.stores.memory import MemoryStore
 from millstream.stores.progress import Progress
 
 LATE = 100
+
+
+@dataclass
+class Number:
+    """The values of events, and a slate."""
+
+    n: int = 0
 
 
 def an_app(key: Any, ts: Any, unit: Any, **more: Any) -> App:
@@ -59,8 +68,8 @@ def outcome(
         intake = Intake(workflow.sources[0], task.router, beat.clock, LATE)
         if pick:
             assert intake.fields is not None
-            picked = picker(*intake.fields)(b"\n".join(lines))
-            if picked is None or not intake.take_picked(*picked, stamps):
+            picked = picker(intake.fields)(b"\n".join(lines))
+            if picked is None or not intake.take_picked(picked, stamps):
                 return None
         else:
             chunk = decode_lines(lines, 0, lambda: 0)
@@ -78,7 +87,8 @@ def outcome(
         by_function(report.functions, "taken"),
     )
     outputs = {name: sorted(output) for name, output in report.rows.outputs.items()}
-    return sorted(rows), told, report.emitted, report.late, report.dead_letters, outputs
+    letters = sorted(map(repr, report.rows.letters))
+    return sorted(rows), told, report.emitted, report.late, letters, outputs
 
 
 records = st.lists(
@@ -118,24 +128,44 @@ def test_plain_records_are_picked() -> None:
 def test_values_are_read_if_anyone_needs_them() -> None:
     """Another kind of reader, or a field that is not plain, and records are decoded whole."""
 
-    def fields(app: App) -> Any:
+    def fields(app: App, *, many: bool = False) -> Any:
         workflow = app.checked()
         plan = Plan(workflow, 1, frozenset(workflow.outputs))
         beat = next_beat(
             workflow, Progress(), epoch=1, batch=0, clock=7, started=0, final=False, lane="one-task"
         )
         with Task(plan, beat, MemoryStore(1), range(1), 1) as task:
-            return Intake(workflow.sources[0], task.router, 7, None).fields
+            return Intake(workflow.sources[0], task.router, 7, None, many=many).fields
 
-    assert fields(an_app("k", "t", "us")) == ("k", "t", False)
-    assert fields(an_app(None, "t", "us", ttl="1s")) == (None, "t", False)
+    assert fields(an_app("k", "t", "us")) == Fields("k", "t")
+    assert fields(an_app(None, "t", "us", ttl="1s")) == Fields(None, "t")
     summed = an_app("k", "t", "us")
     summed.aggregate("a", algebra=algebra.sum("n"), name="total")
     kept = an_app("k", "t", "us")
     kept.output("a")
+    tabled = App("tabled")
+    tabled.source("a", key="k", ts="t", unit="us")
+    across = {"batch": True, "across_keys": True, "slate": Number, "values": Number}
+    tabled.update("a", name="add", **across)(lambda events, slates: {})
+    assert fields(tabled) == Fields("k", "t", lines=True, numbers=True)
     mapped = keeping("k", "t", "us")
     mapped.map("a", name="seen")(lambda event: None)
-    assert [fields(app) for app in (summed, mapped)] == [None, None]
-    assert [fields(app) for app in (kept, keeping("k", "t", "us"))] == [("k", "t", True)] * 2
+    assert fields(summed) == Fields("k", "t", lines=True, numbers=True, only_laid=True)
+    deeper = an_app("k", "t", "us")
+    deeper.aggregate("a", algebra=algebra.sum("n.m"), name="total")
+    assert [fields(app) for app in (deeper, mapped)] == [None, None]
+    assert [fields(app) for app in (kept, keeping("k", "t", "us"))] == [
+        Fields("k", "t", lines=True)
+    ] * 2
+    assert fields(keeping("k", "t", "us"), many=True) == Fields("k", "t", lines=True)
+    fed = App("fed")
+    fed.source("a", key="k", ts="t", unit="us")
+    fed.update("a", name="keep", slate=dict)(lambda event, slate: None)
+    assert fields(fed) == Fields("k", "t", lines=True)
+    assert fields(fed, many=True) == Fields("k", "t", lines=True, whole=True)
+    waiting = App("waiting", order="event-time")
+    waiting.source("a", key="k", ts="t", unit="us")
+    waiting.update("a", name="keep", slate=dict)(lambda event, slate: None)
+    assert fields(waiting, many=True) == Fields("k", "t", lines=True)
     for key, ts, unit in (("k.l", "t", "us"), ("k", "t", None), ("t", "t", "us"), (str, "t", "us")):
         assert fields(an_app(key, ts, unit)) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -50,11 +51,13 @@ def letters_of(records: list[Message], options: str = "", **source: Any) -> list
     router = Router(Plan(workflow, 1, frozenset()), batch=4)
     taken = taken_source(workflow.sources[0], topic)
     intake = Intake(taken, router, CLOCK, None, topic_attributes(topic, taken))
-    chunk, _ = TopicRecordReader(topic, taken, CLOCK, intake.fields).chunk(records)
+    reader = TopicRecordReader(topic, taken, CLOCK, intake.fields)
     place = topic.partition(1)
-    intake.take(chunk.records, chunk.raw, place, chunk.line_of, chunk.stamps, chunk.keys)
-    for bad in chunk.bad:
-        intake.refuse(bad, place)
+    for taken_chunk, _ in chain(reader.take([*records]), reader.rest()):
+        chunk = taken_chunk.whole() if taken_chunk.whole is not None else taken_chunk
+        intake.take(chunk.records, chunk.raw, place, chunk.line_of, chunk.stamps, chunk.keys)
+        for bad in chunk.bad:
+            intake.refuse(bad, place)
     return [sink_row(letter_row(letter)) for letter in router.dead]
 
 

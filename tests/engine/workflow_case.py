@@ -40,6 +40,8 @@ class Case:
     batches: tuple[tuple[Event, ...], ...]
     shards: int = 1
     tasks: int = 1
+    after: tuple[tuple[str, str], ...] = ()
+    """Streams, each with one that it comes after."""
 
     def app(self) -> App:
         app = App("case", order=self.order)
@@ -64,8 +66,9 @@ class Case:
         published = {stream for spec in self.functions for stream in spec.publishes}
         for stream in sorted(published):
             app.output(stream)
-        for stream, delay in self.delays:
-            app.stream(stream, delay=f"{delay}us")
+        delays, after = dict(self.delays), dict(self.after)
+        for stream in sorted({*delays, *after}):
+            app.stream(stream, delay=f"{delays.get(stream, 0)}us", after=after.get(stream))
         return app
 
     def workflow(self) -> Workflow:

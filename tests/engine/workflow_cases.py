@@ -20,6 +20,7 @@ from engine.workflows import (
 )
 from hypothesis import strategies as st
 
+from millstream.errors import DefinitionError
 from millstream.model.event import Clock, Event
 from millstream.model.workflow import Order
 
@@ -230,6 +231,8 @@ def cases(
         draw(st.integers(1, 7)),
         draw(st.integers(1, 3)),
     )
+    if draw(st.booleans()):
+        case = _ordered(case, draw(st.sampled_from(_STREAMS)), draw(st.sampled_from(_STREAMS)))
     if delays == "none":
         return case
     closing = sorted({stream for _, stream, _ in case.workflow().feedback})
@@ -240,6 +243,17 @@ def cases(
         functions=tuple(_later(spec, delayed) for spec in functions),
         delays=tuple(delayed.items()),
     )
+
+
+def _ordered(case: Case, stream: str, other: str) -> Case:
+    """With one stream after another, if their functions allow it."""
+    ordered = replace(case, after=((stream, other),))
+    try:
+        delay = ordered.workflow().delays[stream]
+    except DefinitionError:
+        return case
+    functions = tuple(_later(spec, {stream: delay}) for spec in case.functions)
+    return replace(ordered, functions=functions)
 
 
 def _later(spec: Spec, delays: dict[str, int]) -> Spec:

@@ -13,6 +13,7 @@ import pytest
 
 from fault_runs.agents import judging
 from fault_runs.agents.app import APPS, NAME, NODE, job_of
+from fault_runs.agents.struck import POINTS
 from fault_runs.agents.writing import Log, Rotation
 from millstream.windows.panes.message import Message
 from millstream.windows.panes.pane_maker import Maker, Making
@@ -127,3 +128,9 @@ def test_a_residual_is_a_loss(tmp_path: Path) -> None:
     for message in messages:
         message.nodes[NODE].total += 1
     assert told(log, messages) != (0, 0)
+
+
+def test_points_of_strikes():
+    """Each point at which an agent can be killed names a function that is there."""
+    for owner, name, _ in POINTS.values():
+        assert callable(getattr(owner, name))

@@ -32,7 +32,7 @@ def filled(folder: Path) -> None:
     names: dict[str, ms.App] = {}
     exec(APP, names)  # the application that the commands load from the file
     sources = {"words": f"json:{folder / 'in'}"}
-    run(names["app"], Settings("counting", folder / "store", sources, available_now=True))
+    run(names["app"], Settings.of("counting", folder / "store", sources, available_now=True))
 
 
 def read_only(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:

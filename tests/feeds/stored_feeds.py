@@ -70,7 +70,7 @@ class FeedStore:
     def append(self, *records: object) -> None:
         """Put records into the log; not while a server has it."""
         writer = LogWriter(self.log)
-        writer.append([Entry([msgspec.json.encode(record) for record in records])])
+        writer.append([Entry.of([msgspec.json.encode(record) for record in records])])
         writer.close()
 
     def batch(self, most_bytes: int | None = None) -> int:

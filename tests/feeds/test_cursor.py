@@ -46,7 +46,7 @@ def test_a_changed_cursor_is_refused(cursor: Cursor, data: st.DataObject) -> Non
 @given(st.text(max_size=80))
 def test_no_text_that_is_no_cursor_breaks_anything(text: str) -> None:
     """Any invalid text gets the same error."""
-    with pytest.raises(InputError, match="cursor must be what an answer of this feed gave"):
+    with pytest.raises(InputError, match="cursor must be the 'next' or 'previous' of an answer"):
         Cursor.read(text)
 
 

@@ -16,6 +16,7 @@ from millstream.feeds.messages import ConsumerEvent, ProducerEvent, PushedPost, 
 from millstream.feeds.names import META, entry, item_entry, post_entry
 from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.policy.rates import Rate
+from millstream.feeds.reads.candidates import item_of, row_of
 from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.stored_rows import PostKey, read_pass
 from millstream.feeds.updates.consumers import Consumers
@@ -148,6 +149,13 @@ def test_a_message_is_encoded_as_before(message: Any, stored: bytes, event: Any)
     """A message that was on its way when the application stopped is read by the next version."""
     assert encode_value(message) == stored
     assert convert(decode_value(stored), event) == message
+
+
+def test_an_item_has_all_of_a_post() -> None:
+    """Every field of a stored post is in its item, and comes back from it."""
+    row = stored_rows.PostRow(*range(len(stored_rows.PostRow.__struct_fields__)))
+    lost = "item_of or row_of leaves a field of PostRow out"
+    assert row_of(item_of(AT, "ann", "1", row, "push")) == row, lost
 
 
 def test_fields_that_are_no_longer_written_are_read() -> None:

@@ -27,6 +27,7 @@ from millstream.feeds.names import (
     time_text,
 )
 from millstream.feeds.placement import PlacedFeeds
+from millstream.feeds.stored_rows import PostRow
 from millstream.messages.feeds import Item
 
 START = 1_700_000_000_000_000
@@ -203,7 +204,10 @@ def an_unknown_floor(kept: Kept) -> None:
             a_foreign_item,
             r"'bob', post 'p61': the feed, from the newest: must not be there; got 61",
         ),
-        (a_foreign_item, r"'bob', post 'p61': the consumer's table: must have no items, not being"),
+        (
+            a_foreign_item,
+            r"'bob', post 'p61': the consumer's table: must have no items: not on push",
+        ),
         (an_item_of_no_post, r"'p99': the consumer's table: must have no items before"),
         (an_item_of_no_post, r"'p99': the consumer's table: must not be there: there is no such"),
         (an_item_that_is_old, r"'p40': the feed, .*: must be 40; got 'before the edit'"),
@@ -291,7 +295,7 @@ def test_a_reference_that_is_missing() -> None:
 
 def test_order_and_repetition() -> None:
     """A feed must be newest first, with each post once, whatever its items are."""
-    posts: dict[Any, Any] = {(n, "ann", f"p{n}"): (n, None) for n in (1, 2, 3)}
+    posts: dict[Any, Any] = {(n, "ann", f"p{n}"): PostRow(n) for n in (1, 2, 3)}
     items = [Item(f"p{n}", "ann", n, n, None, None, "push", None) for n in (3, 1, 2, 2)]
     first, second = (str(one) for one in compared("x", "from the newest", posts, items))
     assert "'p2': the feed, from the newest: must come before (1, ann, p1); got after it" in first

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from millstream.log.place_writer import PlaceLogWriter
 from millstream.log.reader import LogReader
 from millstream.log.segments import encode_end, list_segments
 from millstream.log.writer import Appended, Entry, LogWriter
 
 
-def put(writer: LogWriter, *lines: bytes, tag: str = "", digest: int = 0) -> Appended:
+def put(
+    writer: LogWriter | PlaceLogWriter, *lines: bytes, tag: str = "", digest: int = 0
+) -> Appended:
     """Append one entry; its result."""
-    (result,) = writer.append([Entry(list(lines), tag, digest)])
+    (result,) = writer.append([Entry.of(list(lines), tag, digest)])
     assert isinstance(result, Appended)
     return result
 

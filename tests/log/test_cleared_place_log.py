@@ -16,7 +16,7 @@ from millstream.places.memory_place import MemoryPlace
 
 
 def entry(number: int) -> list[Entry]:
-    return [Entry([b"%d" % number], f"q:{number}:0")]
+    return [Entry.of([b"%d" % number], f"q:{number}:0")]
 
 
 def test_a_mirror_and_a_writer_go_on_after_a_log_was_emptied(tmp_path: Path) -> None:

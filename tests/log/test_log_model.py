@@ -21,10 +21,10 @@ from millstream.log.retention import Retention
 from millstream.log.writer import Entry, LogWriter, TagMismatch
 
 LINE = st.sampled_from([b"", b"x", b'{"key":"k"}', b"y" * 150])
-PLAIN = st.lists(LINE, max_size=3).map(Entry)
+PLAIN = st.lists(LINE, max_size=3).map(Entry.of)
 TAGGED = st.tuples(
     st.lists(LINE, min_size=1, max_size=3), st.sampled_from("abc"), st.integers(0, 1)
-).map(lambda parts: Entry(*parts))
+).map(lambda parts: Entry.of(*parts))
 ENTRIES = st.lists(PLAIN | TAGGED, max_size=3)
 
 

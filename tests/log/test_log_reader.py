@@ -110,7 +110,7 @@ def test_tags_and_places_come_with_the_blocks(path: Path) -> None:
     """A block says where it lies, when it came, and which tags it holds."""
     clock = Clock(50)
     writer = LogWriter(path, clock=clock)
-    writer.append([Entry([b"1"], "a", 7), Entry([b"2", b"3"], "b")])
+    writer.append([Entry.of([b"1"], "a", 7), Entry.of([b"2", b"3"], "b")])
     middle = writer.end[0]
     clock.now = 60
     put(writer, b"4")
@@ -334,7 +334,7 @@ writer = LogWriter(sys.argv[1], segment_bytes=30_000, retention=Retention(max_by
 number = 0
 for turn in range(1_500):
     count = turn % 23
-    writer.append([Entry([b'%d' % n for n in range(number, number + count)], f"t{turn}")])
+    writer.append([Entry.of([b'%d' % n for n in range(number, number + count)], f"t{turn}")])
     number += count
 print(number)
 """

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.timeout(60)
 def test_a_tag_is_appended_once(path: Path) -> None:
     """A repeat gives what the first gave: in one call, in a later one, and after a restart."""
     writer = LogWriter(path)
-    entry = Entry([b"a", b"b"], "t", 5)
-    assert writer.append([Entry([b"x"]), entry, entry, Entry([b"y"])]) == [
+    entry = Entry.of([b"a", b"b"], "t", 5)
+    assert writer.append([Entry.of([b"x"]), entry, entry, Entry.of([b"y"])]) == [
         Appended(0, 1, False),
         Appended(1, 2, False),
         Appended(1, 2, True),
@@ -29,7 +29,7 @@ def test_a_tag_is_appended_once(path: Path) -> None:
         size = writer.end
         assert writer.append([entry]) == [Appended(1, 2, True)]
         assert writer.end == size
-        assert writer.append([entry, Entry([b"z"])])[0] == Appended(1, 2, True)
+        assert writer.append([entry, Entry.of([b"z"])])[0] == Appended(1, 2, True)
         writer.close()
         writer = LogWriter(path)
     assert lines_of(path) == [b"x", b"a", b"b", b"y", b"z", b"z"]
@@ -39,7 +39,9 @@ def test_a_tag_for_something_else_is_refused(path: Path) -> None:
     """Another digest: that entry is not appended, and the others are."""
     writer = LogWriter(path)
     put(writer, b"a", tag="t", digest=1)
-    one, two, three = writer.append([Entry([b"b"], "t", 2), Entry([b"c"]), Entry([b"d"], "u", -1)])
+    one, two, three = writer.append(
+        [Entry.of([b"b"], "t", 2), Entry.of([b"c"]), Entry.of([b"d"], "u", -1)]
+    )
     assert isinstance(one, TagMismatch)
     assert "tag 't' was used for 1 other" in str(one)
     assert (two, three) == (Appended(1, 1, False), Appended(2, 1, False))

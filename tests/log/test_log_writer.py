@@ -23,7 +23,7 @@ def test_an_append_is_numbered_and_stays(path: Path) -> None:
     """Entries get the numbers of their records in order, and are there after a restart."""
     writer = LogWriter(path)
     assert writer.end == [0, 0]
-    assert writer.append([Entry([b"a", b"b"]), Entry([b"c"])]) == [
+    assert writer.append([Entry.of([b"a", b"b"]), Entry.of([b"c"])]) == [
         Appended(0, 2, False),
         Appended(2, 1, False),
     ]
@@ -50,7 +50,7 @@ def test_one_append_is_one_write_and_one_sync(path: Path, monkeypatch: pytest.Mo
     synced: list[int] = []
     sync = os.fdatasync
     monkeypatch.setattr(os, "fdatasync", lambda file: (synced.append(file), sync(file)))
-    writer.append([Entry([b"%d" % number], f"t{number}") for number in range(100)])
+    writer.append([Entry.of([b"%d" % number], f"t{number}") for number in range(100)])
     assert len(synced) == 1
     reader = LogReader(path)
     assert [block.count for block in reader.blocks(0, reader.end[0])] == [100]
@@ -79,7 +79,7 @@ def test_a_record_with_a_newline_is_refused(path: Path) -> None:
     """A mistake of the program: nothing is appended, and the writer goes on."""
     writer = LogWriter(path)
     with pytest.raises(ValueError, match="no newline inside"):
-        writer.append([Entry([b"good"], "t"), Entry([b"ba\nd"])])
+        writer.append([Entry.of([b"good"], "t"), Entry.of([b"ba\nd"])])
     assert put(writer, b"good", tag="t") == Appended(0, 1, False)
 
 
@@ -112,7 +112,7 @@ sent = 0
 while sent < int(sys.argv[3]):
     count = 1 + number % 37
     lines = [b'{"n":%d}' % n for n in range(number, number + count)]
-    (result,) = writer.append([Entry(lines, str(number))])
+    (result,) = writer.append([Entry.of(lines, str(number))])
     number += count
     sent += count
     print(number, flush=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from interrupted_place import InterruptedPlace
-from log_files import lines_of
+from log_files import lines_of, put
 
 from millstream.errors import LogError
 from millstream.log.entries import Appended, Entry, TagMismatch
@@ -76,12 +76,6 @@ def memory(time: Time) -> MemoryPlace:
     return MemoryPlace(lambda: time.seconds)
 
 
-def put(writer: PlaceLogWriter, *lines: bytes, tag: str = "", digest: int = 0) -> Appended:
-    (result,) = writer.append([Entry(list(lines), tag, digest)])
-    assert isinstance(result, Appended)
-    return result
-
-
 def names(place: Place) -> list[str]:
     return [listed.name for listed in place.list("logs/clicks/")]
 
@@ -108,7 +102,7 @@ def test_a_tag_counts_once_whichever_writer_gets_it(place: Place, time: Time) ->
     assert put(second, b"1", b"2", tag="a", digest=1) == Appended(0, 2, True)
     third = time.writer(place)
     assert put(third, b"1", b"2", tag="a", digest=1) == Appended(0, 2, True)
-    (refused,) = third.append([Entry([b"other"], "a", 2)])
+    (refused,) = third.append([Entry.of([b"other"], "a", 2)])
     assert isinstance(refused, TagMismatch)
     assert third.last_tag == "a"
 
@@ -317,11 +311,11 @@ def test_what_is_appended_here_is_in_the_mirror_at_once(
     reader = logs.reader("clicks")
     writer = logs.writer("clicks", Retention())
     place.requests = 0
-    writer.append([Entry([b"1"], "a")])
+    writer.append([Entry.of([b"1"], "a")])
     reader.reload()
     assert (reader.end[1], place.requests) == (1, 1)
-    PlaceLogWriter(memory, "clicks").append([Entry([b"2"], "b")])
-    writer.append([Entry([b"3"], "c")])
+    PlaceLogWriter(memory, "clicks").append([Entry.of([b"2"], "b")])
+    writer.append([Entry.of([b"3"], "c")])
     assert lines_of(tmp_path / "clicks") == [b"1", b"2", b"3"]
     reader.close()
     logs.close()

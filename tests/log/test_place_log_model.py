@@ -119,12 +119,12 @@ class PlaceLogs(RuleBasedStateMachine):
             if what == "sleep":
                 self.time += 40
             if what in ("other", "long", "sleep"):
-                self.append(other, Entry(self.fresh(1)))
+                self.append(other, Entry.of(self.fresh(1)))
             if what in ("tidy", "long"):
                 for _ in range(2):
                     self.time += SETTLE_SECONDS + 10 if what == "long" else 1
                     for _ in range(4):
-                        self.append(other, Entry(self.fresh(1)))
+                        self.append(other, Entry.of(self.fresh(1)))
                     self.tidied(other)
 
         return acted
@@ -140,7 +140,7 @@ class PlaceLogs(RuleBasedStateMachine):
         """An append, while other things happen. A tag is known to all writers for a day."""
         lines = [f"tag {tag}".encode()] if tag else self.fresh(count)
         self.faulty[number].plan = [(kind, self.act(what, number)) for kind, what in acts]
-        self.append(number, Entry(lines, tag))
+        self.append(number, Entry.of(lines, tag))
         self.faulty[number].plan = []
 
     @rule(number=WRITERS)

@@ -77,7 +77,7 @@ def test_the_model_knows_it() -> None:
 
 
 def test_only_a_map_reads_it() -> None:
-    """An update that reads one is refused, and so is a read that the model does not know of."""
+    """An update that reads one is refused, and so is a read of one that no map declares."""
     people = ms.lookup("people", {"ann": 1}.get)
     app = ms.App("shop")
     app.source("clicks", key="user")
@@ -90,7 +90,7 @@ def test_only_a_map_reads_it() -> None:
         DefinitionError, match=r"update 'count' .* reads the lookup 'people', and on"
     ):
         app.checked()
-    with pytest.raises(FunctionError, match="the model does not know of it"):
+    with pytest.raises(FunctionError, match="no map declares it"):
         ms.lookup("hidden", {"ann": 1}.get).get("ann")
 
 
@@ -152,7 +152,7 @@ def clicks(folder: Path, app: ms.App) -> Settings:
     (folder / "in").mkdir()
     (folder / "in" / "a.jsonl").write_text('{"user": "ann", "at": 1}\n{"user": "bo", "at": 2}\n')
     source = {"clicks": f"json:{folder / 'in'}"}
-    return Settings(app.name, folder / "store", source, shards=1, tasks=1, available_now=True)
+    return Settings.of(app.name, folder / "store", source, shards=1, tasks=1, available_now=True)
 
 
 def test_a_failure_stops_the_run_and_nothing_has_happened(tmp_path: Path) -> None:
@@ -315,7 +315,10 @@ def test_a_type_that_is_unknown_is_named_at_once(answer: Any, message: str) -> N
     ("given", "message"),
     [
         ({"where": "mysql:people"}, "must be sqlite:FILE, postgres:TABLE"),
-        ({"where": "postgres:people?passwrd=x"}, "'passwrd' is no option; did you mean 'password'"),
+        (
+            {"where": "postgres:people?passwrd=x"},
+            "'passwrd' is not an option; did you mean 'password'",
+        ),
         ({"where": "cassandra:s.people?server=a", "table": "x"}, "table must be left out"),
         ({"where": {}, "max_size": 0}, "max_size must be a number of answers"),
         ({"where": {}, "on_failure": "ignore"}, "on_failure must be retry or dead-letter"),

@@ -121,7 +121,7 @@ def test_a_toml_file_makes_the_same(tmp_path: Path) -> None:
     ("old", "new", "line", "message"),
     [
         ('"count"', '"cuont"', 17, "did you mean 'count'?"),
-        ('of = "amount"', 'off = "amount"', 12, "sum takes (of)"),
+        ('of = "amount"', 'off = "amount"', 12, "the arguments of sum (of)"),
         ('ttl = "1h"', 'slate = "dict"', 14, "'slate' in [updates.revenue] must be left out"),
         ('ttl = "1h"', "limit = 5", 14, "'limit' in [updates.revenue] must be left out"),
         ('"1h"', '"soon"', 14, "aggregate 'revenue': ttl must be a duration"),

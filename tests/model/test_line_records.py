@@ -38,7 +38,7 @@ def test_a_line_is_text_or_the_groups_of_a_pattern() -> None:
 def test_a_line_that_cannot_be_read_says_why() -> None:
     """The error is different for a line that does not match and for bytes that are not of the
     encoding."""
-    with pytest.raises(InputError, match=r"does not match the pattern '\(\?P<a>\\\\d\)'"):
+    with pytest.raises(InputError, match=r"does not match the pattern '\(\?P<a>\\d\)'"):
         line_reader(r"(?P<a>\d)")(b"x1")
     with pytest.raises(InputError, match="must be UTF-8; got bytes that are not"):
         line_reader()(b"caf\xe9")

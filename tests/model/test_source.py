@@ -164,6 +164,14 @@ def test_text_that_is_no_time_is_refused(text: str) -> None:
     )
 
 
+@pytest.mark.parametrize("text", ["yesterday", "17:00"])
+def test_text_that_is_neither_time_nor_number_is_refused(text: str) -> None:
+    """With a unit, a number in text would do too, and the error says so."""
+    assert refused({"t": text}, ts="t", unit="s") == (
+        f"source 'checkins': ts must be ISO-8601 text or a number; got {text!r}"
+    )
+
+
 @pytest.mark.parametrize(("value", "shown"), [(None, "NoneType None"), (True, "bool True")])
 def test_a_time_of_another_type_is_refused(value: object, shown: str) -> None:
     """A time must be text or a number."""

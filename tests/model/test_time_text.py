@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import millstream as ms
 from millstream.errors import DefinitionError, InputError
 from millstream.model.duration import UNITS, instant
 from millstream.model.time_text import AHEAD, check_time_text, time_reader
+from millstream.windows import Logs
 
 SYSLOG = "%b %d %H:%M:%S"
 
@@ -27,8 +31,9 @@ def at(*parts: int) -> int:
         ("Dec 31 23:59:59", at(2027, 1, 1), at(2026, 12, 31, 23, 59, 59)),
         ("Jan  1 00:00:01", at(2026, 12, 31, 23), at(2027, 1, 1, 0, 0, 1)),
         ("Jan  2 12:00:00", at(2026, 12, 31, 23), at(2026, 1, 2, 12)),
-        ("Feb 29 12:00:00", at(2026, 6, 1), at(2024, 2, 29, 12)),
-        ("Feb 29 12:00:00", at(2103, 6, 1), at(2096, 2, 29, 12)),
+        ("Feb 29 12:00:00", at(2024, 2, 29, 13), at(2024, 2, 29, 12)),
+        ("Feb 29 12:00:00", at(2024, 11, 17), at(2024, 2, 29, 12)),
+        ("Feb 29 12:00:00", at(2025, 2, 27), at(2024, 2, 29, 12)),
     ],
 )
 def test_the_year_is_the_last_that_fits(text: str, clock: int, ts: int) -> None:
@@ -38,7 +43,7 @@ def test_the_year_is_the_last_that_fits(text: str, clock: int, ts: int) -> None:
 
 @given(
     st.datetimes(datetime(2001, 1, 1), datetime(2090, 1, 1)),
-    st.integers(-AHEAD, 364 * UNITS["d"]),
+    st.integers(-AHEAD, 363 * UNITS["d"]),
 )
 def test_a_year_is_inferred_for_all_of_the_last_year(then: datetime, ago: int) -> None:
     """A time within the last year, or less than a day ahead, gets its own year."""
@@ -46,6 +51,50 @@ def test_a_year_is_inferred_for_all_of_the_last_year(then: datetime, ago: int) -
     assert time_reader(SYSLOG, None, "log")(then.strftime(SYSLOG), instant(then) + ago) == instant(
         then
     )
+
+
+@pytest.mark.parametrize("clock", [at(2026, 11, 17), at(2024, 2, 27), at(2103, 6, 1)])
+def test_a_leap_day_of_an_older_log_is_refused(clock: int) -> None:
+    """The days around it would be of another year: the log is older than a year, and the error
+    says what to do."""
+    read = time_reader(SYSLOG, None, "log")
+    with pytest.raises(InputError, match=r"within the year before .*; got 'Feb 29 .*until='2024-0"):
+        read("Feb 29 12:00:00", clock)
+    with pytest.raises(InputError, match="must be text of the form"):
+        read("Feb 30 12:00:00", clock)
+
+
+@pytest.mark.parametrize("clock", [0, at(2026, 11, 17), at(2028, 3, 1)])
+def test_the_last_day_of_an_old_log_gives_the_years(clock: int) -> None:
+    """With `until` all of a log that spans a leap day, and New Year, is in order, whatever the
+    clock."""
+    read = time_reader(SYSLOG, "Europe/Berlin", "log", until="2024-03-02")
+    days = [date(2023, 3, 4) + timedelta(days=number) for number in range(365)]
+    stamps = [f"{day:%b %e} 23:59:59" for day in days]
+    assert stamps[-3:] == ["Feb 29 23:59:59", "Mar  1 23:59:59", "Mar  2 23:59:59"]
+    times = [datetime.combine(day, datetime.min.time()) for day in days]
+    zone = ZoneInfo("Europe/Berlin")
+    ends = [instant((at + timedelta(seconds=86_399)).replace(tzinfo=zone)) for at in times]
+    assert [read(stamp, clock) for stamp in stamps] == ends
+
+
+@pytest.mark.parametrize(
+    ("until", "time_format", "said"),
+    [
+        ("2024-02-30", SYSLOG, "until must be a day, as in '2024-03-31'; got '2024-02-30'"),
+        (7, SYSLOG, "until must be a day"),
+        ("2024-03-02", "%Y-%m-%d", "until must be left out unless there is a time_format without"),
+        ("2024-03-02", None, "until must be left out unless"),
+    ],
+)
+def test_what_last_days_are_refused(until: Any, time_format: str | None, said: str) -> None:
+    """It must be a day, and the times must need it."""
+    with pytest.raises(DefinitionError, match=said):
+        check_time_text(time_format, None, "log", until)
+    with pytest.raises(DefinitionError, match=said):
+        Logs(ts="at", time_format=time_format, until=until)
+    with pytest.raises(DefinitionError, match=said):
+        ms.App("log").source("lines", ts="at", time_format=time_format, until=until)
 
 
 def test_an_inferred_year_is_not_kept_for_long() -> None:

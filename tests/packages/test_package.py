@@ -100,7 +100,7 @@ def test_a_signature_is_of_one_manifest(tmp_path: Path) -> None:
     claim = msgspec.json.decode(good.signature)
     claim["signature"] = msgspec.json.decode(strange.signature)["signature"]
     forged = msgspec.json.Encoder(order="sorted").encode(claim)
-    with pytest.raises(PackageError, match="never signed by it"):
+    with pytest.raises(PackageError, match="never signed by this key"):
         open_package(write_archive(Archive(good.manifest, good.files, forged)), allowed)
 
 

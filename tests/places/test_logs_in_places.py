@@ -27,7 +27,7 @@ def test_writers_at_once_lose_nothing_and_double_nothing(
         for number in range(APPENDS):
             own, shared = b"%d-%d" % (writer, number), b"all-%d" % number
             for line, tag in ((own, ""), (shared, f"tag-{number}")):
-                (result,) = log.append([Entry([line], tag)])
+                (result,) = log.append([Entry.of([line], tag)])
                 assert isinstance(result, Appended)
                 numbers[line] = result.first
         log.close()

@@ -78,7 +78,7 @@ def test_a_service_that_is_away_comes_back(proxy: ProxyControl, place: Place) ->
     is back."""
     place.put("x", b"1")
     proxy.order(ProxyFaults(away=True))
-    with pytest.raises(PlaceError, match="is not reached at"):
+    with pytest.raises(PlaceError, match="cannot be reached at"):
         place.get("x")
     asked = 0
 

@@ -75,7 +75,7 @@ def test_a_server_that_is_away_is_named(operation: str, monkeypatch: pytest.Monk
         for name, value in S3Server(endpoint, 0).environ.items():
             monkeypatch.setenv(name, value)
         said = refusal("s3://bucket/app", operation)
-    assert f"is not reached at {endpoint}" in said
+    assert f"cannot be reached at {endpoint}" in said
     assert "is it up, is AWS_ENDPOINT_URL right" in said
 
 

@@ -56,7 +56,7 @@ def append(log: Path, *lines: bytes, segment_bytes: int = 1 << 26, clock: int | 
     writer = LogWriter(
         log, segment_bytes=segment_bytes, **({"clock": lambda: clock} if clock else {})
     )
-    (found,) = writer.append([Entry(list(lines))])
+    (found,) = writer.append([Entry.of(list(lines))])
     writer.close()
     assert not isinstance(found, Exception)
     return found.first

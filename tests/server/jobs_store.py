@@ -17,13 +17,28 @@ from held_lock import hold
 from server.served import MadeStore
 
 import millstream as ms
-from millstream.description import describe, write_description
+from millstream.description import describe, read_description, write_description
 from millstream.stores.layout import table_of
 from millstream.windows.panes.message import Why, manifest
 from millstream.windows.placed import PlacedJob
 
 MINUTE = 60_000_000
 NODES = ("web1", "web2", "web3")
+
+
+def withdraw(made: JobStore) -> None:
+    """Leave an application without jobs, as a run does."""
+    description = read_description(made.path)
+    assert description is not None
+    write_description(made.path, msgspec.structs.replace(description, parts={}))
+
+
+def publish(made: JobStore, published: dict[str, Any] | None) -> None:
+    """Leave the definition of the job for agents, as a run does."""
+    description = read_description(made.path)
+    assert description is not None
+    part = {**description.parts["errors"], "definition": published}
+    write_description(made.path, msgspec.structs.replace(description, parts={"errors": part}))
 
 
 def words(record: dict[str, Any]) -> Iterator[tuple[str, int]]:

@@ -58,7 +58,7 @@ class Payments(MadeStore):
     def append(self, stream: str, *records: object) -> None:
         """Put records into the log of a stream."""
         writer = LogWriter(self.home.log_of(stream))
-        writer.append([Entry([msgspec.json.encode(record) for record in records])])
+        writer.append([Entry.of([msgspec.json.encode(record) for record in records])])
         writer.close()
 
     def fail(self, *keys: str, error: str, function: str = "score") -> int:

@@ -36,7 +36,7 @@ def settings_of(folder: Path, source: str = "", **more: Any) -> Settings:
     }
     (folder / "in").mkdir(parents=True, exist_ok=True)
     sources = {"checkins": source or f"json:{folder / 'in'}"}
-    return Settings("shop", folder / "work", sources, **given)
+    return Settings.of("shop", folder / "work", sources, **given)
 
 
 def add(folder: Path, name: str, *venues: str) -> None:

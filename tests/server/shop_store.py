@@ -61,7 +61,7 @@ class Shop(MadeStore):
     def append(self, stream: str, *records: object) -> None:
         """Put records into the log of a stream."""
         writer = LogWriter(self.home.log_of(stream))
-        writer.append([Entry([msgspec.json.encode(record) for record in records])])
+        writer.append([Entry.of([msgspec.json.encode(record) for record in records])])
         writer.close()
 
     def milestones(self, *rows: tuple[str, object]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from abuse import SOON, TOKEN, Door, many, unharmed
+from abuse import SOON, TOKEN, Door, many
 from checkins import stored
 from feeds.stored_feeds import FeedStore, follow, post
 from server.forked_server import ForkedServer
@@ -16,6 +16,7 @@ from server.forked_server import ForkedServer
 from millstream.server.child import ServerChild
 from millstream.server.options import ServerOptions
 
+pytestmark = pytest.mark.usefixtures("stays_unharmed")
 JSON = "Content-Type: application/json"
 IMAGE = ("Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: image")
 
@@ -38,12 +39,6 @@ def door(
         yield Door(server.url, server.pid, guarded, made.path)
     finally:
         server.kill()
-
-
-@pytest.fixture(autouse=True)
-def _unharmed(door: Door) -> Iterator[None]:
-    with unharmed(door):
-        yield
 
 
 @pytest.mark.parametrize("guarded", [False, True])

@@ -7,12 +7,14 @@ import gzip
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import httpx
 import pytest
-from abuse import MOST_MEMORY, SOON, Door, doors, many, unharmed
+from abuse import MOST_MEMORY, SOON, Door, doors, many, opened
 from raw_http import answer, connected
 
+pytestmark = pytest.mark.usefixtures("stays_unharmed")
 MB = 1 << 20
 JSON = "Content-Type: application/json"
 BOMB = gzip.compress(b"1\n" * (10 * MB), compresslevel=1)
@@ -27,12 +29,6 @@ def door(
     slates |= {"k" * 4_096: {"count": 1}}
     path = tmp_path_factory.mktemp("abuse")
     yield from doors(path, request, slates=slates, stall=3.0, body_timeout=3.0)
-
-
-@pytest.fixture(autouse=True)
-def _unharmed(door: Door) -> Iterator[None]:
-    with unharmed(door):
-        yield
 
 
 @pytest.mark.parametrize(
@@ -275,6 +271,23 @@ def test_large_answers_that_nobody_reads(door: Door, path: str):
     assert door.peak() < MOST_MEMORY, f"{door.peak() >> 20} MB"
 
 
+def test_many_who_watch_a_large_slate(tmp_path: Path):
+    """A hundred watchers of one slate of two megabytes, none of which reads, share it."""
+    with opened(
+        tmp_path / "store", guarded=False, slates={"large": {"text": "x" * (2 * MB)}}
+    ) as door:
+        ask = door.head("GET /slates/count/large/watch HTTP/1.1")
+        before = door.peak()
+        with ExitStack() as stack:
+            watchers = [stack.enter_context(connected(door.url)) for _ in range(100)]
+            for watcher in watchers:
+                watcher.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+                watcher.sendall(ask)
+            for watcher in watchers:
+                assert watcher.recv(12) == b"HTTP/1.1 200"
+        assert door.peak() - before < 120 * MB
+
+
 def test_a_long_key_does_not_stop_paging(door: Door):
     """The longest key that there may be can be asked for, and is passed by a page's `after`."""
     with httpx.Client(base_url=door.url, headers=door.right, timeout=30) as client:
@@ -308,14 +321,14 @@ def test_a_long_key_does_not_stop_paging(door: Door):
     ids=lambda body: repr(body[:20]),
 )
 def test_retries_without_sense(door: Door, body: bytes):
-    """Asking for letters to be given again takes JSON that says which, and nothing else."""
+    """A request to retry letters takes JSON that says which, and nothing else."""
     length = f"Content-Length: {len(body)}"
     ask = door.head("POST /deadletters/retry HTTP/1.1", JSON, length) + body
     assert door.statuses(ask) in ([400], [422])
 
 
 def test_retries_of_another_site(door: Door):
-    """A page elsewhere cannot have letters given again, whatever it calls its body."""
+    """A page elsewhere cannot have letters retried, whatever it calls its body."""
     for kind in ("application/json", "text/plain", "application/x-www-form-urlencoded"):
         ask = door.head(
             "POST /deadletters/retry HTTP/1.1",

@@ -7,9 +7,10 @@ import base64
 from collections.abc import Iterator
 
 import pytest
-from abuse import TOKEN, Door, doors, statuses_in, unharmed
+from abuse import TOKEN, Door, doors, statuses_in
 from raw_http import connected
 
+pytestmark = pytest.mark.usefixtures("stays_unharmed")
 NOT_HTTP = [400]
 CHUNKED = "Transfer-Encoding: chunked"
 
@@ -19,12 +20,6 @@ def door(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Door]:
     yield from doors(tmp_path_factory.mktemp("abuse"), request)
-
-
-@pytest.fixture(autouse=True)
-def _unharmed(door: Door) -> Iterator[None]:
-    with unharmed(door):
-        yield
 
 
 SMUGGLED = b"POST /streams/clicks HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

@@ -16,6 +16,7 @@ from checkins import append
 from raw_http import answer, connected, ended
 from served import until
 
+pytestmark = pytest.mark.usefixtures("stays_unharmed")
 CHUNKED = "Transfer-Encoding: chunked"
 MB = 1 << 20
 
@@ -27,12 +28,6 @@ def door(
     """With as many connections as one attacker has, and some to spare."""
     path = tmp_path_factory.mktemp("abuse")
     yield from doors(path, request, connections=200, body_timeout=3.0, stall=3.0)
-
-
-@pytest.fixture(autouse=True)
-def _unharmed(door: Door) -> Iterator[None]:
-    with unharmed(door):
-        yield
 
 
 def pour(connection: socket.socket, piece: bytes, most: int) -> int:

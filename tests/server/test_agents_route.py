@@ -9,14 +9,13 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from jobs_store import JobStore
+from jobs_store import JobStore, publish, withdraw
 from served import asked
 from test_server_openapi import misfits
 
-from millstream.description import read_description, write_description
 from millstream.server.openapi.openapi_document import document
 from millstream.stores.package_files import put_package
-from millstream.trees.messages import Hello, HelloAnswer, JobTicket, Member, Orders
+from millstream.trees.messages import Hello, HelloAnswer, JobTicket, Member
 
 
 @pytest.fixture
@@ -35,14 +34,6 @@ def greet(client: httpx.Client, member: Member, *below: Member, **more: Any) -> 
     hello = msgspec.json.encode(Hello(member, list(below), **more))
     answer = client.post(f"/agents/{member.node}", content=hello)
     return msgspec.convert(as_written("/agents/{node}", "post", answer), HelloAnswer)
-
-
-def publish(made: JobStore, published: dict[str, Any] | None) -> None:
-    """Leave the definition of the job for agents, as a run does."""
-    description = read_description(made.path)
-    assert description is not None
-    part = {**description.parts["errors"], "definition": published}
-    write_description(made.path, msgspec.structs.replace(description, parts={"errors": part}))
 
 
 def test_who_says_hello_is_seated_and_listed(made: JobStore) -> None:
@@ -69,7 +60,8 @@ def test_who_says_hello_is_seated_and_listed(made: JobStore) -> None:
 
 def test_agents_are_told_what_to_run(made: JobStore) -> None:
     """A hosting agent, and those below it, get the jobs of their nodes, and again when a version
-    changes. An agent with an application of its own gets none."""
+    changes. So do they get a job without a definition, to be told why it cannot run. An agent with
+    an application of its own gets none."""
     publish(made, {"version": "v1", "definition": {"name": "errors"}})
     web1, web2 = Member("web1", 1, hosts=True), Member("web2", 1, hosts=True)
     with asked(made.path) as client:
@@ -82,9 +74,9 @@ def test_agents_are_told_what_to_run(made: JobStore) -> None:
         publish(made, {"version": "v2", "definition": {"name": "errors"}})
         assert greet(client, running).orders["web1"].jobs == [JobTicket("errors", "v2")]
         publish(made, None)
-        assert greet(client, running).orders["web1"] == Orders(
-            greet(client, running).orders["web1"].seat, []
-        )
+        assert greet(client, running).orders["web1"].jobs == [JobTicket("errors", "")]
+        withdraw(made)
+        assert greet(client, running).orders["web1"].jobs == []
 
 
 def test_definitions_and_packages(made: JobStore) -> None:

@@ -153,7 +153,7 @@ def test_an_append_is_seen_by_the_next_look(made):
     async def use(log: FeedLog) -> None:
         writer = LogWriter(made.log)
         for number in range(100):
-            writer.append([Entry([msgspec.json.encode(post("bob", f"{number}", number))])])
+            writer.append([Entry.of([msgspec.json.encode(post("bob", f"{number}", number))])])
             assert f"{number}" in ids((await log.now()).pending)
         writer.close()
 

@@ -64,7 +64,15 @@ def test_the_scoreboard(made: JobStore) -> None:
     assert marks(found, "web3") == awaited
     first, second, *_ = found["panes"]
     assert (first["from"], first["to"]) == (0, MINUTE)
-    given = {"mark": "data", "why": None, "records": 12, "bytes": 120, "shed": 0, "gap": 0}
+    given = {
+        "mark": "data",
+        "why": None,
+        "records": 12,
+        "bytes": 120,
+        "shed": 0,
+        "gap": 0,
+        "late": 0,
+    }
     assert first["nodes"]["web1"] == given
     assert second["nodes"]["web1"]["shed"] == 7
 

@@ -32,7 +32,7 @@ def tell(made: JobStore, *told: Any) -> None:
     """Publishes the root's message on `errors.told`."""
     writer = LogWriter(made.home.log_of("errors.told"))
     lines = [msgspec.json.encode({"ts": 1, "key": "", "value": value}) for value in told]
-    writer.append([Entry(lines)])
+    writer.append([Entry.of(lines)])
     writer.close()
 
 

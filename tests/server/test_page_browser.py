@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser import launched, opened
+from browser import opened
 from playwright.sync_api import Browser, Locator, Page, expect
 from served import MadeStore, served
 from shop_store import MARKUP, Shop, stocked
@@ -19,13 +19,6 @@ from millstream.server.options import ServerOptions
 
 expect.set_options(timeout=10_000)
 SMALL = {"width": 360, "height": 740}
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """The browser of all tests here."""
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser import launched, opened
+from browser import opened
 from feeds.stored_feeds import FeedStore
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 from served import get, served
@@ -19,13 +19,6 @@ from town_store import READERS, town
 
 expect.set_options(timeout=10_000)
 WIDE = {"width": 1280, "height": 900}
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """The browser of all tests here."""
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture

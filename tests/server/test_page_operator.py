@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser import launched, opened
+from browser import opened
 from jobs_store import JobStore, begins
 from payments_store import SECONDS, Payments
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -21,13 +21,6 @@ from millstream.server.access.grants import TokenEntry, hash_of, written_tokens
 
 expect.set_options(timeout=10_000)
 LARGE = {"width": 1400, "height": 900}
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """The browser of all tests here."""
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture
@@ -148,20 +141,20 @@ def test_letters_by_function_and_error(page: Page, store: Payments) -> None:
 
 
 def test_a_group_is_retried(page: Page, store: Payments) -> None:
-    """The page asks before it gives letters again, says how many were, and gives none twice."""
+    """The page asks before it retries letters, says how many, and retries none twice."""
     store.fail("card 1", "card 2", error="ValueError: no amount")
     store.fail("card 3", error="KeyError: 'currency'")
     group = page.locator("#letters-groups > li", has_text="ValueError")
     group.locator("summary").first.click()
     group.get_by_role("button", name="Retry …").click()
-    expect(group.get_by_role("status")).to_have_text("Give 2 letters to score again?")
+    expect(group.get_by_role("status")).to_have_text("Retry 2 letters of score?")
     group.get_by_role("button", name="Cancel").click()
     group.get_by_role("button", name="Retry …").click()
     group.get_by_role("button", name="Retry", exact=True).click()
-    expect(group.get_by_role("status")).to_have_text("2 letters given again.")
+    expect(group.get_by_role("status")).to_have_text("2 letters retried.")
     group.get_by_role("button", name="Retry …").click()
     expect(group.get_by_role("status")).to_have_text(
-        "There is nothing to retry. 2 letters were given again before."
+        "There is nothing to retry. 2 letters were retried before."
     )
 
 
@@ -176,11 +169,11 @@ def test_letters_that_were_retried_are_marked_and_the_strip_clears(
     retry_letters(FolderLogs(store.path / "logs"), LetterFilter(error="ValueError"), {})
     expect(strip).to_contain_text("1 dead letter left of 3")
     group = page.locator("#letters-groups > li", has_text="ValueError")
-    expect(group.locator("summary").first).to_contain_text("given again")
+    expect(group.locator("summary").first).to_contain_text("retried")
     group.locator("summary").first.click()
-    expect(group.get_by_text("given again", exact=True)).to_have_count(2)
+    expect(group.get_by_text("retried", exact=True)).to_have_count(2)
     other = page.locator("#letters-groups > li", has_text="KeyError")
-    expect(other.locator("summary").first).not_to_contain_text("given again")
+    expect(other.locator("summary").first).not_to_contain_text("retried")
     retry_letters(FolderLogs(store.path / "logs"), LetterFilter(), {})
     expect(strip).not_to_contain_text("dead letter")
 
@@ -209,7 +202,7 @@ def test_what_an_action_gave_up_is_among_the_letters(page: Page, store: Payments
     expect(page.locator("#letters-groups .linked")).to_contain_text("card 8")
     assert page.url.endswith("#letter=notify/1")
     group.get_by_role("button", name="Retry …").click()
-    expect(group.get_by_role("status")).to_have_text("Give 3 letters to action notify again?")
+    expect(group.get_by_role("status")).to_have_text("Retry 3 letters of action notify?")
     group.get_by_role("button", name="Retry", exact=True).click()
     expect(groups).to_contain_text(["1scoreValueError: no amount"])
     expect(page.locator("#graph .pill")).to_have_text(["1 dead", "3 waiting"])

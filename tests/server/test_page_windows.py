@@ -8,20 +8,13 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser import launched, opened
+from browser import opened
 from jobs_store import JobStore, begins, data, lost, told
 from playwright.sync_api import Browser, Locator, Page, expect
 from served import served
 from shop_store import stocked
 
 expect.set_options(timeout=10_000)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """The browser of all tests here."""
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture

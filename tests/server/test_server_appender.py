@@ -22,7 +22,7 @@ from millstream.server.streams.appender import Appender, Appenders, Overloaded
 
 
 def entry(*lines: bytes, tag: str = "", digest: int = 0) -> Entry:
-    return Entry(list(lines), tag, digest)
+    return Entry.of(list(lines), tag, digest)
 
 
 def run(path: Path, act: Callable[[Appender], Awaitable[None]]) -> list[str]:
@@ -70,7 +70,23 @@ def test_requests_at_once_are_appended_together(tmp_path: Path) -> None:
 
     run(tmp_path / "log", act)
     assert stored(tmp_path / "log") == [b"%d" % number for number in range(200)]
-    assert blocks(tmp_path / "log") < 50
+    assert blocks(tmp_path / "log") == 1
+
+
+def test_requests_at_hand_are_appended_together(tmp_path: Path) -> None:
+    """A write has the requests of the event loop's next round too, not only the first one."""
+
+    async def act(appender: Appender) -> None:
+        async def later(rounds: int) -> Appended:
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            return await appender.append(entry(b"%d" % rounds), 1)
+
+        found = await asyncio.gather(*map(later, range(2)))
+        assert [one.first for one in found] == [0, 1]
+
+    run(tmp_path / "log", act)
+    assert blocks(tmp_path / "log") == 1
 
 
 def test_groups_are_bounded(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def made(tmp_path: Path) -> MadeStore:
 def append(made: MadeStore, count: int) -> list[int]:
     """Append records to the source's log; the position after them."""
     writer = LogWriter(made.home.log_of("in"))
-    writer.append([Entry([b'{"k": "x"}'] * count)])
+    writer.append([Entry.of([b'{"k": "x"}'] * count)])
     writer.close()
     return LogReader(made.home.log_of("in")).end
 

@@ -134,7 +134,7 @@ def test_records_that_are_gone(tmp_path: Path) -> None:
         made.home.log_of("counts"), segment_bytes=200, retention=Retention(None, 400)
     )
     for number in range(50):
-        writer.append([Entry([b'{"n":%d}' % number])])
+        writer.append([Entry.of([b'{"n":%d}' % number])])
     writer.retain()
     with asked(made.path) as client:
         with listening(client, "/streams/counts/tail", **{"from": "0"}) as heard:
@@ -145,7 +145,7 @@ def test_records_that_are_gone(tmp_path: Path) -> None:
             assert numbers(heard.take(50 - start)) == list(range(start, 50))
             # Records may be gone before it has got them: then gaps say which.
             for number in range(50, 100):
-                writer.append([Entry([b'{"n":%d}' % number])])
+                writer.append([Entry.of([b'{"n":%d}' % number])])
             at = 50
             while at < 100:
                 event = heard.next()
@@ -189,7 +189,7 @@ def test_a_log_of_many_small_blocks(tmp_path: Path) -> None:
     made = checkins_store(tmp_path / "store")
     writer = LogWriter(made.home.log_of("counts"))
     for number in range(400):
-        writer.append([Entry([b'{"n":%d}' % number])])
+        writer.append([Entry.of([b'{"n":%d}' % number])])
     writer.close()
     with asked(made.path) as client:
         with listening(client, "/streams/counts/tail", **{"from": "-10", "limit": 10}) as heard:

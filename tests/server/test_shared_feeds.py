@@ -22,7 +22,7 @@ def running(tmp_path: Path) -> Iterator[RunningApp]:
     """An application with feeds, whose store is in `place`."""
     app = ms.App("social")
     app.add(ms.feeds.Feeds(), name="feeds")
-    settings = Settings(
+    settings = Settings.of(
         "social",
         tmp_path / "work",
         {"feeds.events": "log"},

@@ -36,7 +36,7 @@ except StoreError as error:
     print(error)
 """
 
-DROP_FROM_BOUNDING_SET, DAC_OVERRIDE = 24, 1
+DROP_FROM_BOUNDING_SET, DAC_OVERRIDE, DAC_READ_SEARCH = 24, 1, 2
 """Constants of prctl(2): a program that root then starts has only the rights of the files'
 owner."""
 
@@ -61,10 +61,16 @@ def take_rights(made: MadeStore) -> None:
 def run_without_rights(made: MadeStore, *command: str) -> subprocess.CompletedProcess[str]:
     """Run a command of one who may not write to the store."""
     take_rights(made)
+    return run_as_owner(made, *command)
+
+
+def run_as_owner(made: MadeStore, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command with the rights that the modes of the files give, also if this is root."""
     prctl = ctypes.CDLL(None).prctl
 
     def give_up_rights() -> None:
-        prctl(DROP_FROM_BOUNDING_SET, DAC_OVERRIDE, 0, 0, 0)
+        for right in (DAC_OVERRIDE, DAC_READ_SEARCH):
+            prctl(DROP_FROM_BOUNDING_SET, right, 0, 0, 0)
 
     return subprocess.run(
         [sys.executable, "-m", "millstream.cli.main", *command, "--store", str(made.path)],
@@ -101,6 +107,26 @@ def test_commands_that_only_read_work(made, command, answer):
     ran = run_without_rights(made, *command)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert answer in ran.stdout
+
+
+@pytest.mark.parametrize(
+    "name", [".", "store.json", "progress", "epoch", "shards", "shards/shard-0000"]
+)
+@pytest.mark.parametrize("command", [("slates", "scan", "count"), ("verify",), ("vacuum",)])
+def test_what_must_not_be_read_is_named(made, name, command):
+    """The error says which file it is and to give the right, not that it is missing or damaged."""
+    (made.path / name).chmod(0)
+    ran = run_as_owner(made, *command)
+    (made.path / name).chmod(stat.S_IRWXU)
+    said = ran.stdout + ran.stderr
+    if ran.returncode == 0:  # it did not need the file
+        assert command != ("verify",)
+        return
+    assert ran.returncode == 1
+    assert "Traceback" not in said
+    assert "Permission denied" in said
+    assert "missing" not in said
+    assert "restore" not in said
 
 
 def test_not_beside_its_application(made):

@@ -102,7 +102,7 @@ def test_a_server_that_died_while_it_sent(
     others."""
     begun = msgspec.json.encode(TopicRequest(2, [0, 0]))
     writer = LogWriter(server.log("checkins.requests"))
-    writer.append([Entry([begun], "one", digest(BODY))])
+    writer.append([Entry.of([begun], "one", digest(BODY))])
     writer.close()
     headers = [(REQUEST, b"one"), (NUMBER, b"0")]
     Sender(kafka).send(topic, [{"venue": "a"}], headers=headers)

@@ -103,7 +103,7 @@ def application() -> ms.App:
 def given_settings(folder: Path, words: str, seen: str, changes: str) -> Settings:
     sinks = {"seen": seen, "count.changes": changes}
     where = folder / "store"
-    return Settings(
+    return Settings.of(
         "counting", where, {"words": words}, sinks, shards=2, available_now=True, check_store=False
     )
 
@@ -201,7 +201,7 @@ def first_said(folder: Path, words: str) -> str:
         said.append(sentence)
         stop.set()
 
-    run_in_process(app, Settings("counting", folder, {"words": words}, {}), stop=stop, say=say)
+    run_in_process(app, Settings.of("counting", folder, {"words": words}, {}), stop=stop, say=say)
     return said[0]
 
 

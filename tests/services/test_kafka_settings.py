@@ -64,7 +64,7 @@ def test_a_topic_is_read_and_written(kafka: KafkaBrokers, tmp_path: Path, settin
     Sender(kafka).send(words, [{"word": "x"}] * 3, key=b"a")
     source = address(kafka, words, key="record")
     app, settings = settings_of(tmp_path, source, address(kafka, counts, client_linger_ms="1"))
-    assert settings.sources == {"words": source}
+    assert settings.addresses.sources == {"words": source}
     run(app, settings)
     consumer = Consumer(
         {

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from fault_runs.committed_records import Seen, committed_records
-from fault_runs.kafka_server import KafkaBrokers
+from fault_runs.kafka_server import KafkaBrokers, kafka_brokers
 from millstream.errors import SinkError
 from millstream.kafka.batch_producer import BatchProducer, TopicRecord
 from millstream.kafka.sink_topic import SinkTopic, sink_topic
@@ -103,6 +106,37 @@ def test_a_zombie_is_fenced_and_does_no_harm(kafka: KafkaBrokers) -> None:
     assert values(committed_records(kafka, topic)) == [b"0"] * 3 + [b"1"] * 3
     old.close()
     new.close()
+
+
+def test_a_dead_coordinator_does_not_stop_the_sink(tmp_path: Path) -> None:
+    """The broker that keeps the number of the last batch dies, and stays dead. The client library
+    would wait for it without an end; the sink fails in time, and its retry uses another broker."""
+    from confluent_kafka.admin import AdminClient
+
+    with kafka_brokers(tmp_path / "brokers", 3) as brokers:
+        topic, group = brokers.new_topic(partitions=3), f"millstream-{STORE}-out"
+        one = BatchProducer(topic_of(brokers, topic), STORE, "out", seconds=8.0)
+        one.send(0, batch(0))
+        admin = AdminClient({"bootstrap.servers": brokers.servers})
+        about = admin.describe_consumer_groups([group])[group].result(30)
+        brokers.kill(about.coordinator.id)
+        failures: list[str] = []
+
+        def publish() -> None:
+            while True:
+                try:
+                    one.send(1, batch(1))
+                    return
+                except SinkError as error:
+                    failures.append(str(error))
+
+        publishing = Thread(target=publish, daemon=True)  # a failing test must end too
+        publishing.start()
+        publishing.join(60.0)
+        assert not publishing.is_alive(), failures
+        one.close()
+        seen = Counter(values(committed_records(brokers, topic)))
+        assert seen == {b"0": 3, b"1": 3}
 
 
 def test_the_last_batch_is_found_without_the_groups_offset(kafka: KafkaBrokers) -> None:

@@ -32,7 +32,7 @@ def give(folder: Path, first: int, count: int) -> None:
 
 def settings_of(folder: Path, servers: str, out: str, changes: str, **given: Any) -> Settings:
     at = f"?servers={servers}"
-    return Settings(
+    return Settings.of(
         "numbering",
         folder / "store",
         {"events": f"json:{folder / 'in'}"},

@@ -42,7 +42,7 @@ def counting(**source: Any) -> ms.App:
 
 def given_settings(folder: Path, words: str, **more: Any) -> Settings:
     given = {"available_now": True, "shards": 2, **more}
-    return Settings("counting", folder / "store", {"words": words}, {}, **given)
+    return Settings.of("counting", folder / "store", {"words": words}, {}, **given)
 
 
 def counts(folder: Path) -> dict[str, int]:
@@ -261,7 +261,7 @@ def test_dead_letters_name_the_offset(kafka: KafkaBrokers, tmp_path: Path) -> No
     Sender(kafka).send(topic, words("a"), 1, timestamp=int(time.time() * 1000) + 10**9)
     sinks = {"deadletters": f"json:{tmp_path / 'letters'}"}
     given = {"words": address(kafka, topic)}
-    run(counting(), Settings("counting", tmp_path / "store", given, sinks, available_now=True))
+    run(counting(), Settings.of("counting", tmp_path / "store", given, sinks, available_now=True))
     assert counts(tmp_path) == {"a": 1, "b": 1}
     letters = [
         json.loads(line)

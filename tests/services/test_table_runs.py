@@ -45,7 +45,7 @@ def test_a_server_that_is_away_is_waited_for(
         waits.wait(60)
         server.restart()
 
-    settings = Settings(
+    settings = Settings.of(
         "totals",
         tmp_path / "store",
         {"orders": f"json:{tmp_path / 'in'}"},
@@ -100,7 +100,7 @@ def test_a_declared_output_has_columns(
     (tmp_path / "in").mkdir()
     orders_given = [{"customer": f"c{n}", "ts": n, "amount": n / 2} for n in range(20)]
     (tmp_path / "in" / "a.jsonl").write_text("".join(f"{json.dumps(o)}\n" for o in orders_given))
-    settings = Settings(
+    settings = Settings.of(
         "billing",
         tmp_path / "store",
         {"orders": f"json:{tmp_path / 'in'}"},

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from fault_runs.published_rows import read_log_rows
 from millstream.errors import SinkError
 from millstream.log.writer import Entry, LogWriter
 from millstream.sinks import log_sink
 from millstream.sinks.columns import EVENT_COLUMNS
-from millstream.sinks.log_sink import LogSink, read_log_rows
+from millstream.sinks.log_sink import LogSink
 
 
 def rows(*keys: str) -> list[dict[str, Any]]:
@@ -70,7 +71,7 @@ def test_what_others_append_does_not_hide_a_batch(tmp_path: Path, tag: str) -> N
     path = tmp_path / "log"
     publish(path, "q", 7, "a")
     writer = LogWriter(path, segment_bytes=1)
-    writer.append([Entry([b'{"ts":1,"key":"x","value":null}'], tag)])
+    writer.append([Entry.of([b'{"ts":1,"key":"x","value":null}'], tag)])
     writer.close()
     publish(path, "q", 7, "a")
     publish(path, "q", 8, "b")

@@ -220,7 +220,7 @@ def test_another_query_or_a_foreign_table_is_refused(tmp_path: Path) -> None:
     assert table(path) == {"a": (1, 1)}
     with closing(sqlite3.connect(tmp_path / "own.db")) as connection:
         connection.execute("CREATE TABLE counts (word TEXT)")
-    with pytest.raises(StoreError, match="a table of that name that Millstream did not make"):
+    with pytest.raises(StoreError, match="a table of that name that Millstream did not create"):
         sqlite_sink(str(tmp_path / "own.db"), "q", "counts")
 
 
@@ -234,7 +234,9 @@ def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
     assert bad.read_text().startswith("not a database")
     (tmp_path / "folder.db").mkdir()
     for place in (tmp_path / "folder.db", bad / "below.db", Path("/proc/millstream/t.db")):
-        with pytest.raises(SinkError, match=r"cannot be written: .*; end what holds it, make room"):
+        with pytest.raises(
+            SinkError, match=r"cannot be written: .*; end the process that holds it"
+        ):
             sqlite_sink(str(place), "q", "counts")
 
 

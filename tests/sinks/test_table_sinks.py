@@ -276,7 +276,7 @@ def test_a_table_of_somebody_else(service: Database) -> None:
         service.sink(slate=dict)
     run_statement(service, "DELETE FROM {record} WHERE table_name = '{name}'")
     run_statement(service, "CREATE TABLE {table} (key text PRIMARY KEY)")
-    with pytest.raises(StoreError, match="a table of that name that Millstream did not make"):
+    with pytest.raises(StoreError, match="a table of that name that Millstream did not create"):
         service.sink(slate=dict)
 
 
@@ -320,7 +320,7 @@ def test_time_to_live(request: Any, tmp_path: Path, monkeypatch: Any) -> None:
         ("cassandra:t?server=a", "must name KEYSPACE.TABLE"),
         ("cassandra:s.t?server=a&consistency=most", "consistency must be one of ONE, "),
         ("cassandra:s.t?server=a&ttl=0s", "ttl must be from 1s to 7300d"),
-        ("postgres:t?pasword=env:X", "'pasword' is no option; did you mean 'password'"),
+        ("postgres:t?pasword=env:X", "'pasword' is not an option; did you mean 'password'"),
         ("postgres:t?server=a:99999", "server must be HOST, HOST:PORT"),
         ("postgres:a.b.c", "must name TABLE or SCHEMA.TABLE"),
     ],

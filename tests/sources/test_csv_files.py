@@ -48,7 +48,8 @@ def test_bad_rows(tmp_path: Path) -> None:
         (5, b"\xff,2\n"),
     ]
     assert "1 field, and the header has 2" in bad[0].error
-    assert "UTF-8" in bad[3].error
+    assert "bytes that are not UTF-8" in bad[3].error
+    assert "encoding='latin-1'" in bad[3].error
 
 
 def test_a_quote_that_is_never_closed(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_a_file_that_changes_after_it_was_taken_warns_once(tmp_path: Path) -> No
         file.write("2\n")
     (warning,) = log.refresh(str(tmp_path / "data")).warnings
     assert "had 2 bytes" in warning
-    assert "write elsewhere, then rename" in warning
+    assert "write files elsewhere, then rename" in warning
     assert log.refresh(str(tmp_path / "data")).warnings == []
     (split,) = log.splits([0, 0], log.end, 100)
     assert [r for chunk in JSON.read(split) for r in chunk.records] == [1]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from millstream.columnar.picked_fields import Fields
 from millstream.sources import line_blocks
 from millstream.sources.formats import Chunk, InputSplit
 from millstream.sources.json_lines import JsonLines, decode_lines
@@ -67,15 +68,16 @@ def test_odd_lines_are_given_up_or_right(given: list[bytes]) -> None:
 
 
 def check(given: list[bytes]) -> None:
-    picked = picker("key", "ts", True)(b"\n".join(given))
+    picked = picker(Fields("key", "ts", lines=True))(b"\n".join(given))
     if picked is None:
         return
     assert picked.lines.to_pylist() == given
     whole = decode_lines(given, 0, lambda: 0)
     assert not whole.bad
-    assert picked.keys == [record["key"] for record in whole.records]
-    assert picked.times == [record["ts"] for record in whole.records]
-    assert {type(time) for time in picked.times} == {int}
+    assert picked.keys.to_pylist() == [record["key"] for record in whole.records]
+    times = [record["ts"] for record in whole.records]
+    assert picked.times.tolist() == times
+    assert {type(time) for time in times} == {int}
 
 
 def test_plain_lines_are_picked() -> None:
@@ -84,13 +86,35 @@ def test_plain_lines_are_picked() -> None:
         b'{"key":"1e999abc","ts":1700000000000000,"n":1.5e-7,"more":{"list":[1,2]}}',
         b'{"ts":2,"key":"b","text":"\xc3\xa9 1e5"}',
     ]
-    assert picker("key", "ts")(b"\n".join(given)) == (
-        ["1e999abc", "b"],
-        [1700000000000000, 2],
-        None,
-    )
-    assert picker(None, "ts")(b"\n".join(given)) == (None, [1700000000000000, 2], None)
-    assert picker("key", None)(b"\n".join(given)) == (["1e999abc", "b"], None, None)
+    keys, times = ["1e999abc", "b"], [1700000000000000, 2]
+    assert listed(Fields("key", "ts"), given) == (keys, times)
+    assert listed(Fields(None, "ts"), given) == (None, times)
+    assert listed(Fields("key", None), given) == (keys, None)
+
+
+def listed(fields: Fields, given: list[bytes]) -> tuple[list[str] | None, list[int] | None]:
+    picked = picker(fields)(b"\n".join(given))
+    assert picked is not None
+    assert picked.lines is None
+    keys, times = picked.keys, picked.times
+    return None if keys is None else keys.to_pylist(), None if times is None else times.tolist()
+
+
+def test_lines_of_one_layout_leave_out_what_can_be_made_again() -> None:
+    """Columns come instead of the lines, unless these have texts that no column has."""
+    fields = Fields("key", "ts", lines=True, numbers=True)
+    for more, is_whole in ((b"", True), (b',"text":"x"', False)):
+        given = [b'{"key":"%s","ts":1,"n":-5%s}' % (key, more) for key in (b"a", b"bc")]
+        picked = picker(fields)(b"\n".join(given))
+        assert picked is not None
+        assert picked.laid is not None
+        assert picked.laid.column("n", text=False).tolist() == [-5, -5]
+        assert (picked.lines is None) is is_whole
+        if picked.lines is not None:
+            assert picked.lines.to_pylist() == given
+        either = picker(Fields("key", "ts", lines=True, whole=True))(b"\n".join(given))
+        assert either is not None
+        assert ((either.lines is None), (either.laid is None)) == (is_whole, not is_whole)
 
 
 def test_a_file_is_picked_from_block_by_block(tmp_path: Path) -> None:
@@ -101,7 +125,7 @@ def test_a_file_is_picked_from_block_by_block(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(line_blocks, "BLOCK_BYTES", 100)
         split = InputSplit(str(path), 0, path.stat().st_size)
-        chunks = list(JsonLines().read(split, ("key", "ts")))
+        chunks = list(JsonLines().read(split, Fields("key", "ts")))
     picked = [chunk for chunk in chunks if chunk.picked is not None]
     assert picked
     wholes: list[Chunk] = [chunk.whole() if chunk.whole else chunk for chunk in chunks]

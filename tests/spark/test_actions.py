@@ -5,19 +5,18 @@ What else there is to say of them needs no Spark, and is in driver_runs/test_act
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from actions.alert_runs import settings, visits
 from actions.receiver import Receiver
 from driver_runs.harness import kept_rows
 
 import millstream as ms
 from millstream.actions.overview import action_state
-from millstream.settings.settings import Settings
 from millstream.spark.runner import run
 
 pytestmark = pytest.mark.spark
@@ -39,28 +38,6 @@ def alerts(folder: Path) -> ms.App:
             os.kill(os.getpid(), signal.SIGKILL)
 
     return app
-
-
-def visits(folder: Path, name: str, users: str, **last: Any) -> None:
-    """A file with a visit of each of the users, and of one more who is special."""
-    (folder / "in").mkdir(exist_ok=True)
-    records = [{"user": user, "n": n} for n, user in enumerate(users)]
-    records.append({"user": "last", "n": 1000, **last})
-    hidden = folder / "in" / f".{name}"
-    hidden.write_text("".join(json.dumps(record) + "\n" for record in records))
-    hidden.rename(folder / "in" / name)
-
-
-def settings(folder: Path, there: Receiver, **more: Any) -> Settings:
-    given = {"available_now": True, "shards": 4, **more}
-    return Settings(
-        "alerts",
-        folder / "store",
-        {"visits": f"json:{folder / 'in'}"},
-        {},
-        actions={"notify": f"webhook:{there.url}"},
-        **given,
-    )
 
 
 @pytest.mark.parametrize("lane", ["one-task", "shuffled"])

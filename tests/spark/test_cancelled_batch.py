@@ -36,7 +36,7 @@ def slow(folder: Path) -> ms.App:
 
 def settings(folder: Path, *, available_now: bool, lane: Any) -> Settings:
     sources = {"numbers": f"json:{folder / 'in'}"}
-    return Settings(
+    return Settings.of(
         "slow", folder / "store", sources, available_now=available_now, shards=2, lane=lane
     )
 

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import expect
 from server.browser import launched, opened
 
-from millstream.sinks.log_sink import read_log_rows
+from fault_runs.published_rows import read_log_rows
 from millstream.stores.home import log_of
 from millstream.stores.reader import SlateReader
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from driver_runs.harness import kept_rows
+from heard_clicks import clicks, slates
 from pyspark.sql import SparkSession
 
 import millstream as ms
@@ -21,7 +22,6 @@ from millstream.places.directory_place import DirectoryPlace
 from millstream.server.lock import served_by
 from millstream.spark import foreach_batch
 from millstream.stores.home import held
-from millstream.stores.reader import SlateReader
 from millstream.stores.shared.store_mirror import StoreMirror
 
 pytestmark = pytest.mark.spark
@@ -45,23 +45,6 @@ def none_left_open() -> Iterator[None]:
             return
         deadline.wait(0.05)
     pytest.fail(f"still open: {foreach_batch._shared_runs._runs}")
-
-
-def clicks(**source: Any) -> ms.App:
-    """Remembers every value and time of a key."""
-    app = ms.App("clicks")
-    app.source("clicks", **(source or {"key": "user", "ts": "at"}))
-
-    @app.update("clicks")
-    def hear(event: Any, slate: Any) -> None:
-        slate["heard"] = sorted([*slate.get("heard", []), [event.ts, event.value]], key=repr)
-
-    return app
-
-
-def slates(store: Path, update: str = "hear") -> dict[str, Any]:
-    with SlateReader(store) as reader:
-        return {slate.key: slate.value for slate in reader.scan(update)}
 
 
 def rows(start: int, stop: int) -> list[dict[str, Any]]:

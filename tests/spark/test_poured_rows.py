@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from driver_runs.harness import kept_rows
+from heard_clicks import clicks, slates
 from pyspark.sql import SparkSession
 
 import millstream as ms
@@ -16,7 +17,6 @@ from millstream.errors import MillstreamError
 from millstream.sources.formats import InputSplit
 from millstream.sources.parquet_files import ParquetFiles
 from millstream.spark import poured_rows
-from millstream.stores.reader import SlateReader
 
 pytestmark = pytest.mark.spark
 
@@ -27,23 +27,6 @@ def session(spark: Any) -> SparkSession:
     made.conf.set("spark.sql.session.timeZone", "America/New_York")
     made.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     return made
-
-
-def clicks(**source: Any) -> ms.App:
-    """Remembers every value and time of a key."""
-    app = ms.App("clicks")
-    app.source("clicks", **(source or {"key": "user", "ts": "at"}))
-
-    @app.update("clicks")
-    def hear(event: Any, slate: Any) -> None:
-        slate["heard"] = sorted([*slate.get("heard", []), [event.ts, event.value]], key=repr)
-
-    return app
-
-
-def slates(store: Path) -> dict[str, Any]:
-    with SlateReader(store) as reader:
-        return {slate.key: slate.value for slate in reader.scan("hear")}
 
 
 TYPES = """select 'ann' as user, timestamp'2024-01-02 03:04:05.678901Z' as at,

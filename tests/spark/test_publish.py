@@ -64,7 +64,7 @@ def test_the_counts_are_in_the_table(run: Run, tmp_path: Path) -> None:
                 wanted[query.lower()] += 1
                 number += 1
             (tmp_path / "in" / f"{start}{part}.json").write_text("\n".join(lines) + "\n")
-        given = Settings(
+        given = Settings.of(
             "searches",
             tmp_path / "store",
             {"searches": f"json:{tmp_path / 'in'}"},

@@ -25,7 +25,7 @@ def test_a_store_that_was_put_back_is_opened_anew(run: Run, tmp_path: Path) -> N
 
     store, given = tmp_path / "store", tmp_path / "in"
     given.mkdir()
-    settings = Settings("replaced", store, {"clicks": f"json:{given}"}, available_now=True)
+    settings = Settings.of("replaced", store, {"clicks": f"json:{given}"}, available_now=True)
 
     def counted(number: int) -> int:
         (given / f"{number}.json").write_text(json.dumps({"user": "ann"}) + "\n")

@@ -13,9 +13,9 @@ import pytest
 from driver_runs.harness import Run, kept_rows
 
 import millstream as ms
+from fault_runs.published_rows import read_rows
 from millstream.errors import RunError, StoreError, StoreLocked
 from millstream.settings.settings import Settings
-from millstream.sinks.files import read_rows
 from millstream.stores.home import Home, held
 from millstream.stores.reader import SlateReader
 
@@ -53,7 +53,7 @@ def words(*pairs: tuple[str, int]) -> list[dict[str, Any]]:
 def settings(tmp_path: Path, **more: Any) -> Settings:
     given = {"available_now": True, "shards": 4, **more}
     sources = {"words": f"json:{tmp_path / 'in'}"}
-    return Settings("counting", tmp_path / "store", sources, given.pop("sinks", {}), **given)
+    return Settings.of("counting", tmp_path / "store", sources, given.pop("sinks", {}), **given)
 
 
 def counts(tmp_path: Path) -> dict[str, Any]:

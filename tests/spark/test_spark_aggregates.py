@@ -46,7 +46,7 @@ def test_aggregates_of_files(run: Run, tmp_path: Path, lane: Any) -> None:
                     total[product] += 3 * number / 8
             lines.insert(part * 100, "{not json}")
             (tmp_path / name / f"{part}.json").write_text("\n".join(lines) + "\n")
-    given = Settings(
+    given = Settings.of(
         "shop",
         tmp_path / "store",
         {name: f"json:{tmp_path / name}" for name in ("sales", "more")},

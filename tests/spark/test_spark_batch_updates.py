@@ -64,7 +64,7 @@ def test_batch_updates_of_files(run: Run, tmp_path: Path, lane: Any) -> None:
                 total[product] += number
                 count[product] += 1
         (tmp_path / "sales" / f"{part}.json").write_text("\n".join(lines) + "\n")
-    given = Settings(
+    given = Settings.of(
         "shop",
         tmp_path / "store",
         {"sales": f"json:{tmp_path / 'sales'}"},

@@ -37,7 +37,7 @@ def test_changes_of_many_tasks_are_the_slates(spark: Any, tmp_path: Path) -> Non
         (source / f"{number}.json").write_text("".join(json.dumps(e) + "\n" for e in events))
     sources, size = {"events": f"json:{source}"}, 150_000
     given = {"lane": "shuffled", "batch_bytes": size, "available_now": True, "shards": 4}
-    run(app, Settings("many", tmp_path / "store", sources, {}, **given), context=spark)
+    run(app, Settings.of("many", tmp_path / "store", sources, {}, **given), context=spark)
     slates = stored_slates(tmp_path / "store")
     wanted = {(key, ""): decode_value(data) for (_, key), (_, data, _, _) in slates.items()}
     rows = kept_rows(tmp_path / "store", "counts")

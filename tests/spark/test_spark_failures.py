@@ -46,7 +46,7 @@ def test_our_own_error_is_taken_out_of_a_traceback() -> None:
         (
             "org.apache.spark.SparkException: Python worker failed to connect back.",
             "Spark ended the batch: Python worker failed to connect back; the machine is too busy "
-            "to start a process in ten seconds: start again when it is less so, nothing is lost",
+            "to start a process in ten seconds: start again when it is less busy, nothing is lost",
         ),
         (
             "\nMost recent failure:\nLost task 0.1 in stage 0.0 (TID 1) (10.0.0.7 executor 0): "

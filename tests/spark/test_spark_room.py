@@ -36,7 +36,7 @@ def test_the_most_important_stay(run: Run, tmp_path: Path, lane: Any) -> None:
 
     source, reports, said = tmp_path / "in", [], []
     source.mkdir()
-    given = Settings(
+    given = Settings.of(
         "room",
         tmp_path / "store",
         {"clicks": f"json:{source}"},

@@ -22,6 +22,7 @@ import millstream as ms
 from millstream.driver.job import END, BatchJob, Row
 from millstream.engine.beat import Beat
 from millstream.engine.columns import Columns
+from millstream.engine.frames import frame_of
 from millstream.engine.plan import Plan
 from millstream.spark import worker
 from millstream.spark.function_pickle import PackedPlan
@@ -67,7 +68,7 @@ def job_of(home: Home) -> BatchJob:
 def frame(*events: tuple[str, int]) -> bytes:
     """A frame that is too large to stay in a buffer on its way: blanks are JSON too."""
     keys, values = [key for key, _ in events], [str(n).ljust(300_000).encode() for _, n in events]
-    return Columns([0] * len(keys), list(range(len(keys))), keys, values).frame()
+    return frame_of(Columns([0] * len(keys), list(range(len(keys))), keys, values))
 
 
 def slates(home: Home) -> dict[str, bytes]:
@@ -83,7 +84,7 @@ def sent(folder: Path, rows: Iterable[object]) -> Iterator[Row]:
         (folder / "second try").touch()
         raise RuntimeError("an upstream failure")
     yield 0, (0, 0, frame(("a", 10), ("c", 3)))
-    yield 0, (END, 0, b"")
+    yield 0, (END, 0, b"\x80")
 
 
 def test_a_cut_off_task_does_not_commit(spark: Any, tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def patient(spark: Any) -> Iterator[None]:
 
 def slow_input(rows: Iterable[object]) -> Iterator[Row]:
     yield 0, (0, 0, frame(("a", 1), ("slow", 2)))
-    yield 0, (END, 0, b"")
+    yield 0, (END, 0, b"\x80")
 
 
 @pytest.mark.usefixtures("patient")

@@ -5,6 +5,7 @@ Each in a process of its own: a process has one Spark context, and the tests sha
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import venv
@@ -120,8 +121,15 @@ if __name__ == "__main__":
 def said(folder: Path, script: str, *words: str) -> str:
     """Returns the output of a script, which must succeed."""
     (folder / "app.py").write_text(COUNTING + script)
+    # An earlier test of this process that opened a context has set PYTHONPATH for its workers.
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [sys.executable, "app.py", *words], cwd=folder, capture_output=True, text=True, timeout=240
+        [sys.executable, "app.py", *words],
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr

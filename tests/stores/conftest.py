@@ -25,7 +25,7 @@ PATIENCE = 60.0
 
 @pytest.fixture(
     params=[
-        *("memory", "lmdb", "layered"),
+        *("memory", "lmdb", "lmdb-recent", "layered"),
         *("shared-memory", "shared-directory", "shared-faulty"),
     ]
 )
@@ -36,10 +36,13 @@ def store(
     # Retries wait for next to nothing.
     monkeypatch.setattr("millstream.places.place.FIRST_PAUSE", 1e-5)
     monkeypatch.setattr("millstream.places.place.LONGEST_PAUSE", 1e-4)
+    if request.param == "lmdb-recent":
+        monkeypatch.setattr("millstream.stores.recent_rows.room_for", lambda count: 40)
     faulty = FaultyPlace(MemoryPlace(), 7, FAULTS, pause=lambda: time.sleep(1e-3))
     made: dict[str, Callable[[], Store]] = {
         "memory": lambda: MemoryStore(4),
         "lmdb": lambda: LmdbStore(tmp_path / "s", 4),
+        "lmdb-recent": lambda: LmdbStore(tmp_path / "s", 4),
         "layered": lambda: LayeredStore(tmp_path / "s", tmp_path / "soft", 4),
         "shared-memory": lambda: PlayedStore(MemoryPlace(), tmp_path / "s", 4),
         "shared-directory": lambda: PlayedStore(DirectoryPlace(tmp_path / "p"), tmp_path / "s", 4),

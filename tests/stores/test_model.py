@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from itertools import islice, takewhile
 from pathlib import Path
 
+import pytest
 from generated_cases import examples
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from stores.shared.played_store import PlayedStore
 
 from millstream.errors import StaleCommit, StaleRead, StoreError
 from millstream.places.memory_place import MemoryPlace
+from millstream.stores import recent_rows
 from millstream.stores.contract import Fence, Store
+from millstream.stores.integrity.shard_check import check_shard
 from millstream.stores.layered import LayeredStore
 from millstream.stores.lmdb import LmdbStore
 from millstream.stores.memory import MemoryStore
+from millstream.stores.read_rows import ReadRows
 
 RUN = b"k" * 478
 KEYS = {
@@ -97,6 +102,8 @@ class Stores(RuleBasedStateMachine):
         self.stores = self.made()
         self.shards = [store.shard(0) for store in self.stores]
         self.model = Model()
+        self.read: list[ReadRows | None] = [None for _ in self.shards]
+        """What the last view of each store has read. It may be of any earlier batch."""
 
     def made(self) -> list[Store]:
         """The stores, each of one shard."""
@@ -112,11 +119,13 @@ class Stores(RuleBasedStateMachine):
             store.close()
         shutil.rmtree(self.folder)
 
-    def same(self, act: str, *arguments: object) -> None:
+    def same(self, act: str, *arguments: object, each: Sequence[object] = ()) -> None:
+        """`each` is a further argument for each store."""
         outcomes = []
-        for one in (self.model, *self.shards):
+        more = [(argument,) for argument in each] or [() for _ in self.shards]
+        for one, last in zip((self.model, *self.shards), ((), *more), strict=True):
             try:
-                outcomes.append(getattr(one, act)(*arguments))
+                outcomes.append(getattr(one, act)(*arguments, *last))
             except StoreError as error:
                 outcomes.append(type(error))
         assert outcomes.count(outcomes[0]) == len(outcomes), outcomes
@@ -131,7 +140,18 @@ class Stores(RuleBasedStateMachine):
         """Around the fence: the next batch, the same again with other keys, or a stale one."""
         seen = self.model.seen
         fence = Fence(*(max(0, n) for n in (seen[0] + epoch, seen[1] + batch, seen[2] + attempt)))
-        self.same("commit", fence, changes)
+        self.same("commit", fence, changes, each=self.read)
+
+    @rule(changes=CHANGES, keys=st.sets(st.sampled_from(EVERY)))
+    def task(self, changes: dict[str, Change], keys: set[bytes]) -> None:
+        """A task of the next batch reads some rows and commits, some of those or others."""
+        self.read = []
+        for shard in self.shards:
+            with shard.before(self.model.last + 1) as view:
+                view.get_many(sorted(keys))
+            self.read.append(view.rows_read)
+        fence = Fence(self.model.seen.epoch, self.model.last + 1, self.model.seen.attempt)
+        self.same("commit", fence, changes, each=self.read)
 
     @rule(epoch=st.integers(-1, 2), back=st.sampled_from([-1, 0, 1, 1, 1, 2]))
     def roll_back(self, epoch: int, back: int) -> None:
@@ -180,11 +200,42 @@ TestStores.settings = settings(
 )
 
 
+class WithRecentRows(Stores):
+    """The same, with recent rows in every shard."""
+
+    def __init__(self) -> None:
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(recent_rows, "LEAST_EXAMINED", 1)
+        super().__init__()
+
+    @initialize(room=st.sampled_from([1, 4, 30]), sparse=st.integers(1, 4))
+    def begin(self, room: int, sparse: int) -> None:
+        """Room for few rows or for all; new rows are recent always or sometimes."""
+        self.patch.setattr(recent_rows, "room_for", lambda count: room)
+        self.patch.setattr(recent_rows, "SPARSE", sparse)
+
+    def teardown(self) -> None:
+        for store in self.stores:
+            store.close()
+        findings = [check_shard(str(d.parent)).findings for d in Path(self.folder).rglob("*.mdb")]
+        super().teardown()
+        self.patch.undo()
+        assert not any(findings)
+
+
+TestWithRecentRows = WithRecentRows.TestCase
+TestWithRecentRows.settings = TestStores.settings
+
+
 class SharedStores(Stores):
     """The model and a shared store do the same. Apart from the others, as it takes longer."""
 
     def made(self) -> list[Store]:
         return [PlayedStore(MemoryPlace(), Path(self.folder) / "shared", 1)]
+
+
+class SharedWithRecentRows(WithRecentRows, SharedStores):
+    """A shared store whose copies have recent rows."""
 
 
 TestSharedStores = SharedStores.TestCase
@@ -194,3 +245,5 @@ TestSharedStores.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+TestSharedWithRecentRows = SharedWithRecentRows.TestCase
+TestSharedWithRecentRows.settings = TestSharedStores.settings

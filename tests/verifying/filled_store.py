@@ -78,7 +78,7 @@ def dress(path: Path, engine: InProcess) -> None:
     write_whole(home.staging / progress.staged[0], staged)
     log = LogWriter(home.log_of("late"), segment_bytes=2_000)
     for number in range(40):
-        log.append([Entry([b'{"ts":%d}' % number] * 3, f"a-query:{number}:0")])
+        log.append([Entry.of([b'{"ts":%d}' % number] * 3, f"a-query:{number}:0")])
     log.close()
     reader = LogReader(home.log_of("late"))
     reader.commit("someone", reader.end)

@@ -43,7 +43,9 @@ def filled(root: Path, **sinks: str) -> Path:
     lines = [json.dumps({"k": "ann", "t": at}) + "\n" for at in range(2)]
     (root / "in" / "a.json").write_text("".join(lines))
     app, store = application(), root / "store"
-    settings = Settings("shop", store, {"sales": f"json:{root / 'in'}"}, sinks, available_now=True)
+    settings = Settings.of(
+        "shop", store, {"sales": f"json:{root / 'in'}"}, sinks, available_now=True
+    )
     run(app, settings)
     describe_app(app, settings)
     return store
@@ -60,7 +62,7 @@ def test_an_output_that_is_gone(tmp_path: Path, form: str, name: str) -> None:
     (finding,) = verify(store).faults
     assert finding.file == str(out)
     assert finding.wrong == f"is missing, and output of {name!r} was written to it"
-    assert "restore it from a copy" in finding.mend
+    assert "restore it from a copy" in finding.repair
     result = CliRunner().invoke(main, ["verify", "--store", str(store)])
     assert result.exit_code == 1
     assert f"{out}: is missing" in result.output
@@ -114,10 +116,10 @@ def test_the_log_of_a_source_that_is_gone(tmp_path: Path) -> None:
     And the command ends with 1.
     """
     store = tmp_path / "store"
-    app, settings = application(), Settings("shop", store, {"sales": "log"}, available_now=True)
+    app, settings = application(), Settings.of("shop", store, {"sales": "log"}, available_now=True)
     log = store / "logs" / "sales"
     writer = LogWriter(log)
-    writer.append([Entry([b'{"k":"ann","t":1}'])])
+    writer.append([Entry.of([b'{"k":"ann","t":1}'])])
     writer.close()
     run(app, settings)
     describe_app(app, settings)

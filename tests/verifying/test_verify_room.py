@@ -85,7 +85,7 @@ DAMAGE: dict[str, Any] = {
     "and the slate is not ranked so": lambda r: {
         order_of("seen") + bytes(16) + b"nobody": bytes(8)
     },
-    "and its slate has": lambda r: {
+    "but its slate has": lambda r: {
         first(r, ranks_of("seen")): r[first(r, ranks_of("seen"))][:-1] + b"\x00"
     },
     "say 1 slate of 2 bytes": lambda r: {

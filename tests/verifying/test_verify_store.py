@@ -93,7 +93,7 @@ def test_every_small_file_damaged(whole: Path) -> None:
             if not named:
                 assert unchanged(name, good, bad), f"{name}: byte {place} of {len(good)}, {found}"
             else:
-                assert all(finding.wrong and finding.mend for finding in named)
+                assert all(finding.wrong and finding.repair for finding in named)
 
 
 def unchanged(name: str, good: bytes, bad: bytes) -> bool:
@@ -144,7 +144,7 @@ def test_a_shard_that_was_cut_short(store: Path, share: float) -> None:
         file.truncate(int(size * share) // 4096 * 4096)
     found = verify(store).faults
     assert [finding.file for finding in found][:1] == [str(path)]
-    assert "restore the whole store" in found[0].mend
+    assert "restore the whole store" in found[0].repair
 
 
 def test_a_shard_that_is_missing(store: Path) -> None:

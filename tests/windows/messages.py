@@ -49,7 +49,8 @@ def told(job: Job, node: str, log: Mapping[int, str], **how: Any) -> list[Sent]:
 
     `begin`: the pane that it begins with, said first. `end`: where it stops, the log's end by
     default. `lost`: panes that it gives up. `late`: in which pane it finds records of which.
-    `over`: it says in the end that its log has ended.
+    `dead`: the number of records of a pane that cannot be read. `over`: it says in the end that its
+    log has ended.
     """
     begin = how.get("begin", min(log))
     end = how.get("end", max(log) + 1)
@@ -65,6 +66,8 @@ def told(job: Job, node: str, log: Mapping[int, str], **how: Any) -> list[Sent]:
         for of in late.get(pane, ()):
             making.late[str(of)] = making.late.get(str(of), 0) + 1
             making.read += 1
+        for _ in range(how.get("dead", {}).get(pane, 0)):
+            maker.dead(making, 1)
         said += maker.end(making, pane + 1)
     if how.get("over"):
         said.append(replace(maker.begun(making), over=True))

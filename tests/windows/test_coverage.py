@@ -9,13 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.windows.coverage import RECEIVED, Coverage, CoverageTally, Mark
+from millstream.codec import decode_value, encode_value
+from millstream.model.slate import NoEntries, Table
+from millstream.windows.board.board_meta import PlaceCounts
+from millstream.windows.board.node_places import NodePlace, NodePlaces
+from millstream.windows.coverage import RECEIVED, Coverage, CoverageTally, Mark, UnendedCoverage
 from millstream.windows.fidelity import Area, Fidelity, Spatial, Temporal, closing
+from millstream.windows.members import Members
+from millstream.windows.reducers import NEVER
 
 NODES, PANES = ("a", "b", "c", "d"), range(10, 14)
 marks = st.dictionaries(
     st.tuples(st.sampled_from(NODES), st.sampled_from(PANES)),
-    st.sampled_from(["data", "empty", "lost"]),
+    st.sampled_from(["data", "empty", "lost", "late"]),
 )
 bounds = st.sampled_from([Area, Spatial, Temporal])
 
@@ -41,12 +47,14 @@ def test_the_same_area_in_two_ways() -> None:
 
 @given(marks)
 def test_area_is_the_marks_that_were_received(given: dict[tuple[str, int], Mark]) -> None:
-    """Lost ones do not count, empty ones do; time and space are at least the area."""
+    """Lost ones and those with late records do not count, empty ones do; time and space are at
+    least the area."""
     found = coverage(given)
-    received = [mark for mark in given.values() if mark != "lost"]
+    received = [mark for mark in given.values() if mark not in ("lost", "late")]
+    came = [mark for mark in given.values() if mark != "lost"]
     assert found.area == len(received) / 16
     assert min(found.time, found.space) >= found.area
-    assert found.complete == (len(received) == 16)
+    assert found.all_came == (len(came) == 16)
 
 
 @given(marks, bounds, st.floats(0.01, 1))
@@ -59,7 +67,8 @@ def test_what_can_no_longer_be_met_is_not_met_later(
     if fidelity.met(coverage(given)):
         assert fidelity.met(best)
     filled: dict[tuple[str, int], Mark] = {(n, p): "data" for n in NODES for p in PANES}
-    assert fidelity.met(best) == fidelity.met(coverage({**filled, **given}))
+    known = {unit: mark for unit, mark in given.items() if mark != "late"}
+    assert fidelity.met(best) == fidelity.met(coverage({**filled, **known}))
 
 
 def counted(given: dict[tuple[str, int], Mark]) -> CoverageTally:
@@ -73,6 +82,7 @@ def counted(given: dict[tuple[str, int], Mark]) -> CoverageTally:
         lost=sum(mark == "lost" for mark in given.values()),
         whole=sum(all(mark in RECEIVED for mark in column) for column in columns),
         hurt=sum("lost" in column for column in columns),
+        late=sum(mark == "late" for mark in given.values()),
         some=sum(any(mark in RECEIVED for mark in column) for column in columns),
         whole_nodes_count=sum(all(mark in RECEIVED for mark in row) for row in rows),
         hurt_nodes=sum("lost" in row for row in rows),
@@ -88,11 +98,34 @@ def test_counts_of_the_marks_say_the_same(
     """This holds for any marks, and for the best coverage that is still possible."""
     whole, tally = coverage(given), counted(given)
     for one, other in ((whole, tally), (whole.at_best(), tally.at_best())):
-        for name in ("area", "space", "whole_panes", "whole_nodes", "complete"):
+        for name in ("area", "space", "whole_panes", "whole_nodes", "all_came"):
             assert getattr(one, name) == getattr(other, name), name
     assert (whole.time, whole.settled) == (tally.time, tally.settled)
     fidelity = bound(part)
     assert closing(whole, fidelity, overdue=overdue) == closing(tally, fidelity, overdue=overdue)
+
+
+@given(marks, st.dictionaries(st.sampled_from(NODES), st.sampled_from(PANES)))
+def test_what_ended_logs_have_not_counts_for_no_fidelity(
+    given: dict[tuple[str, int], Mark], over: dict[str, int]
+) -> None:
+    """The shares are those of the other panes alone; if there are none, all is there."""
+    ended = {(node, pane) for node, end in over.items() for pane in PANES if pane >= end}
+    given = {**given, **dict.fromkeys(ended, "empty")}
+    places = NodePlaces(
+        Table(NoEntries(), encode_value, decode_value), Members(NODES), PlaceCounts()
+    )
+    for node in NODES:
+        places.put(node, NodePlace(over=over.get(node, NEVER)))
+    found = UnendedCoverage(counted(given), *places.ended(PANES))
+    rest = [(node, pane) for node in NODES for pane in PANES if (node, pane) not in ended]
+    here = {unit for unit in rest if given.get(unit) in RECEIVED}
+    assert found.area == (len(here) / len(rest) if rest else 1.0)
+    columns = [[unit in here for unit in rest if unit[1] == pane] for pane in PANES]
+    rows = [[unit in here for unit in rest if unit[0] == node] for node in NODES]
+    for part, lines in ((found.whole_panes, columns), (found.whole_nodes, rows)):
+        left = [all(line) for line in lines if line]
+        assert part == (sum(left) / len(left) if left else 1.0)
 
 
 @given(marks, bounds, st.floats(0.01, 1), st.booleans())
@@ -102,7 +135,7 @@ def test_why_a_window_is_closed(
     """In this order: complete, the bound is met, its time is over, it is of no use to wait."""
     found, fidelity = coverage(given), bound(part)
     reason = closing(found, fidelity, overdue=overdue)
-    if found.complete:
+    if found.all_came:
         assert reason == "complete"
     elif fidelity.met(found):
         assert reason == "fidelity"

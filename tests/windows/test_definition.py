@@ -17,13 +17,12 @@ from millstream.windows import Area, Error, FieldMap, Job, Logs, Spatial, Tempor
 from millstream.windows.definition import (
     JobDefinition,
     MapDefinition,
-    PublishedJob,
     definition_of,
     python_in,
     read_published,
 )
-from millstream.windows.definition_reader import placed_of, published_job
-from millstream.windows.placed import PlacedJob
+from millstream.windows.definition_reader import placed_of
+from millstream.windows.placed import PlacedJob, job_parts
 
 names = st.sampled_from(["level", "host", "user.id", "größe"])
 texts = st.text(max_size=8)
@@ -224,17 +223,15 @@ def test_the_description_has_what_agents_are_told() -> None:
     app.add(job_of(map=count_levels), name="levels", nodes=["web1"], logs=Logs())
     app.add(job_of(), name="inside", nodes=["web1"])
     parts = msgspec.json.decode(msgspec.json.encode(app.checked().parts))
-    published = published_job(parts, "errors")
-    assert published is not None
+    jobs = job_parts(parts)
+    published = read_published(msgspec.json.encode(jobs["errors"].definition))
     assert published.definition is not None
     assert placed_of(published.definition) == app.parts["errors"]
-    assert published.version == published.definition.version
-    assert [published_job(parts, name) for name in ("levels", "inside", "x")] == [None] * 3
-    parts["errors"]["definition"]["definition"]["speed"] = 9
-    with pytest.raises(InputError, match=r"'errors' in the store.*another version"):
-        published_job(parts, "errors")
-    parts["levels"]["definition"] = {"version": "ab", "package": "ab"}
-    assert published_job(parts, "levels") == PublishedJob(version="ab", package="ab")
+    assert published.version == published.definition.version == jobs["errors"].version
+    assert [(job.agents, job.definition) for job in (jobs["levels"], jobs["inside"])] == [
+        (True, None),
+        (False, None),
+    ]
 
 
 def test_a_definition_of_a_newer_version_is_refused() -> None:

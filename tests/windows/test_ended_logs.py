@@ -26,7 +26,7 @@ from windows.messages import (
 
 import millstream as ms
 from millstream.engine.horizon import Lane
-from millstream.windows import Area, Temporal
+from millstream.windows import Area, Spatial, Temporal
 from millstream.windows.accounts import residual
 from millstream.windows.job import Job
 from millstream.windows.job_view import SHOWN, shown
@@ -110,6 +110,23 @@ def test_a_window_of_which_the_rest_has_ended_is_closed(fidelity: Any) -> None:
     assert windows(run) == []
     run.feed(events(sent[-1:], ts=SECOND))
     assert windows(run) == [(0, "complete")]
+
+
+@pytest.mark.parametrize("fidelity", [Area(0.5), Temporal(0.5), Spatial(0.5)])
+def test_the_empty_panes_of_an_ended_log_meet_no_fidelity(fidelity: Any) -> None:
+    """They are received from the start, so each window after the end would be closed when it is
+    opened, without a record. The other log's panes are awaited, and its last window is followed by
+    none."""
+    job = a_job(range=4, fidelity=fidelity)
+    log = dict.fromkeys(range(8), "y")
+    sent = [
+        *told(job, "a", dict.fromkeys(range(4), "x"), begin=0, over=True),
+        *told(job, "b", log, begin=0, over=True),
+    ]
+    run = ms.testing.run(an_app(job, nodes="ab"), events(sent))
+    assert [begin for begin, _ in windows(run)] == [0, 4]
+    assert answers(run)[4]["y"] >= 2
+    assert open_windows(run) == []
 
 
 def ended_empty(job: Job, node: str) -> Sent:

@@ -10,6 +10,7 @@ from windows.told import Unit, a_job, data, lost
 
 from bench.imr.drawn_windows import FREQUENT, KINDS, contract, covered
 from millstream.errors import DefinitionError
+from millstream.messages.answers import Bound
 from millstream.windows.bounds.estimates import estimate
 from millstream.windows.bounds.strata import rounds_done
 from millstream.windows.coverage import Coverage
@@ -73,21 +74,25 @@ def test_watching_makes_intervals_wider() -> None:
         {"fidelity": Error(0.05), "latency": "1m"},
     ):
         found = estimate(a_job("sum", 8, **options), NODES, range(8), told, {"k": values}).total
-        assert found["confidence"] == 0.95
-        widths.append(found["high"] - found["low"])
+        assert found.confidence == 0.95
+        widths.append(found.high - found.low)
     assert widths == sorted(widths)
     assert len(set(widths)) == 3
+
+
+def bound(value: float, low: float, high: float | None) -> Bound:
+    return Bound(value=value, low=low, high=high, confidence=0.95, method="sampled", final=True)
 
 
 def test_a_look_asks_for_every_truth_in_the_interval() -> None:
     """The value must be within the part of either end; where an end is not known it is not met."""
     error = Error(0.1)
-    assert error.look({"value": 100, "low": 91, "high": 110})
-    assert not error.look({"value": 100, "low": 90, "high": 110})  # 10 is over 10% of 90
-    assert not error.look({"value": 100, "low": 91, "high": 112})
-    assert not error.look({"value": 100, "low": 91, "high": None})
-    assert error.look({"value": -100, "low": -105, "high": -95})
-    assert error.look({"value": 0, "low": 0, "high": 0})
+    assert error.look(bound(100, 91, 110))
+    assert not error.look(bound(100, 90, 110))  # 10 is over 10% of 90
+    assert not error.look(bound(100, 91, 112))
+    assert not error.look(bound(100, 91, None))
+    assert error.look(bound(-100, -105, -95))
+    assert error.look(bound(0, 0, 0))
 
 
 def test_rounds_are_looked_at_when_all_nodes_have_them() -> None:
@@ -116,9 +121,9 @@ def test_between_rounds_only_whole_rounds_count() -> None:
     early = min(set(units(3)) - set(first), key=lambda unit: unit[1])
     more = first | {early: 11.0}
     after = estimate(job, NODES, range(8), dict.fromkeys(more, data(9)), {"k": more}).total
-    assert before["value"] == after["value"] == 4 * sum(first.values())
+    assert before.value == after.value == 4 * sum(first.values())
     nothing = estimate(job, NODES, range(8), {}, {}).total
-    assert (nothing["low"], nothing["high"]) == (0, None)
+    assert (nothing.low, nothing.high) == (0, None)
 
 
 def test_a_window_is_closed_by_a_look() -> None:

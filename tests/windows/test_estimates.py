@@ -14,6 +14,7 @@ from windows.told import Unit, a_job, data, inside, lost
 
 import millstream as ms
 from millstream.errors import DefinitionError, FunctionError
+from millstream.messages.answers import BoundPanes
 from millstream.windows.bounds.estimates import estimate
 from millstream.windows.bounds.rare_keys import Rare
 from millstream.windows.bounds.strata import Stratum
@@ -80,16 +81,16 @@ def test_with_nothing_missing_it_is_exact(kind: str, partials: Any, truth: float
         told = {unit: data(9) for unit in units}
         found = estimate(job, ["a"], range(2), told, {"k": dict(zip(units, partials, strict=True))})
         for bound in (found.keys["k"], found.total):
-            assert bound["value"] == bound["low"] == bound["high"] == pytest.approx(truth)
-            assert (bound["method"], bound["confidence"]) == ("exact", 1.0)
+            assert bound.value == bound.low == bound.high == pytest.approx(truth)
+            assert (bound.method, bound.confidence) == ("exact", 1.0)
     if kind == "histogram":
-        shown = [(one["bucket"], one["value"], one["high"]) for one in bound_buckets(found)]
+        shown = [(one.bucket, one.value, one.high) for one in bound_buckets(found)]
         assert shown == [(0, 1, 1), (1, 6, 6)]
-    assert found.unseen["high"] == (None if kind in ("mean", "ratio") else 0)
+    assert found.unseen.high == (None if kind in ("mean", "ratio") else 0)
 
 
 def bound_buckets(found: Any) -> list[dict[str, Any]]:
-    return list(found.keys["k"]["buckets"])
+    return list(found.keys["k"].buckets)
 
 
 @pytest.mark.parametrize(
@@ -111,13 +112,13 @@ def test_the_values_of_algebras_are_understood(
     partials = {("a", at): merging.write(merging.lift("k", one)) for at, one in enumerate(values)}
     found = estimate(job, ["a"], range(3), dict.fromkeys(partials, data(1)), {"k": partials})
     assert job.kind == kind
-    assert found.keys["k"]["value"] == pytest.approx(truth)
+    assert found.keys["k"].value == pytest.approx(truth)
     if kind == "histogram":
         everything = merging.write(merging.lift("k", values[0]))
         for one in values[1:]:
             both = merging.merge(merging.read(everything), merging.lift("k", one))
             everything = merging.write(both)
-        shown = [[*one["bucket"], one["value"]] for one in bound_buckets(found)]
+        shown = [[*one.bucket, one.value] for one in bound_buckets(found)]
         assert shown == everything["histogram"]
 
 
@@ -131,7 +132,7 @@ def test_bins_of_different_widths_come_together() -> None:
     partials = {("a", 0): merging.write(wide), ("a", 1): merging.write(few)}
     told = {("a", 0): data(1_500), ("a", 1): data(1)}
     found = estimate(job, ["a"], range(2), told, {"k": partials})
-    counts = {tuple(one["bucket"]): one["value"] for one in bound_buckets(found)}
+    counts = {tuple(one.bucket): one.value for one in bound_buckets(found)}
     assert (counts[0, 2], counts[2, 4], sum(counts.values())) == (2, 3, 1_501)
 
 
@@ -154,13 +155,13 @@ def test_a_sample_by_hand() -> None:
     variances = [100 * 0.5 * 2.5 / 5, 100 * 0.5 * 10 / 5]
     freedom = sum(variances) ** 2 / sum(one**2 / 4 for one in variances) / TAILS
     half = two_sided(0.95, freedom) * sqrt(sum(variances))
-    assert found["value"] == pytest.approx(2 * (15 + 70))
-    assert (found["low"], found["high"]) == pytest.approx((170 - half, 170 + half))
-    assert (found["method"], found["confidence"]) == ("sampled", 0.95)
-    assert found["panes"] == {"received": 10, "left_out": 10, "lost": 0, "unknown": 0}
+    assert found.value == pytest.approx(2 * (15 + 70))
+    assert (found.low, found.high) == pytest.approx((170 - half, 170 + half))
+    assert (found.method, found.confidence) == ("sampled", 0.95)
+    assert found.panes == BoundPanes(received=10, left_out=10, lost=0, unknown=0)
     in_time = estimate(job, ["a", "b"], range(10), told, {"k": values}, final=False).total
-    assert (in_time["low"], in_time["high"]) == (found["low"], found["high"])
-    assert (in_time["confidence"], in_time["on_time_confidence"]) == (None, 0.95)
+    assert (in_time.low, in_time.high) == (found.low, found.high)
+    assert (in_time.confidence, in_time.on_time_confidence) == (None, 0.95)
 
 
 def test_what_goes_with_the_records_is_known_from_them() -> None:
@@ -177,8 +178,8 @@ def test_what_goes_with_the_records_is_known_from_them() -> None:
                 told[node, pane] = lost(records, "drawn")
     total = 0.3 * sum(one.records + one.shed for one in told.values())
     found = estimate(job, ["a", "b", "c"], range(10), told, {"k": values}).total
-    assert found["value"] == pytest.approx(total)
-    assert (found["low"], found["high"]) == pytest.approx((total, total), rel=1e-6)
+    assert found.value == pytest.approx(total)
+    assert (found.low, found.high) == pytest.approx((total, total), rel=1e-6)
 
 
 def test_a_corrected_sample_by_hand() -> None:
@@ -204,18 +205,18 @@ def test_what_was_shed_in_order_is_bounded_by_its_records() -> None:
     told = {("a", 0): data(5), ("a", 1): lost(8), ("b", 0): data(6), ("b", 1): data(6)}
     values = {"k": {("a", 0): 3, ("b", 0): 1, ("b", 1): 0}}
     count = estimate(a_job("count", 2), ["a", "b"], range(2), told, values)
-    assert (count.keys["k"]["low"], count.keys["k"]["high"]) == (4, 12)
-    assert (count.keys["k"]["method"], count.keys["k"]["confidence"]) == ("worst case", 1.0)
-    assert (count.unseen["low"], count.unseen["high"]) == (0, 8)
+    assert (count.keys["k"].low, count.keys["k"].high) == (4, 12)
+    assert (count.keys["k"].method, count.keys["k"].confidence) == ("worst case", 1.0)
+    assert (count.unseen.low, count.unseen.high) == (0, 8)
     plain = estimate(a_job("sum", 2), ["a", "b"], range(2), told, values).keys["k"]
-    assert (plain["low"], plain["high"]) == (4, None)
+    assert (plain.low, plain.high) == (4, None)
     either = a_job("sum", 2, most=(-2, 5))
     both = estimate(either, ["a", "b"], range(2), told, values).keys["k"]
-    assert (both["low"], both["high"]) == (4 - 16, 4 + 40)
+    assert (both.low, both.high) == (4 - 16, 4 + 40)
     del told["a", 1]
     crashed = estimate(a_job("count", 2), ["a", "b"], range(2), told, values)
-    assert (crashed.total["low"], crashed.total["high"]) == (4, None)
-    assert crashed.total["panes"]["unknown"] == 1
+    assert (crashed.total.low, crashed.total.high) == (4, None)
+    assert crashed.total.panes.unknown == 1
 
 
 def test_the_mean_of_what_was_lost_is_within_the_most() -> None:
@@ -223,16 +224,16 @@ def test_the_mean_of_what_was_lost_is_within_the_most() -> None:
     told = {("a", 0): data(4), ("a", 1): lost(4)}
     values = {"k": {("a", 0): [8, 4]}}
     bound = estimate(a_job("mean", 2, most=10), ["a"], range(2), told, values).keys["k"]
-    assert (bound["value"], bound["low"], bound["high"]) == (2, 1, 6)
+    assert (bound.value, bound.low, bound.high) == (2, 1, 6)
     bound = estimate(a_job("mean", 2), ["a"], range(2), told, values).keys["k"]
-    assert (bound["value"], bound["low"], bound["high"]) == (2, None, None)
+    assert (bound.value, bound.low, bound.high) == (2, None, None)
 
 
 def test_a_most_that_is_not_so_is_not_used() -> None:
     """A record that adds more than 1 to a count shows that nothing is known of the others."""
     told = {("a", 0): data(2), ("a", 1): lost(2)}
     bound = estimate(a_job("count", 2), ["a"], range(2), told, {"k": {("a", 0): 7}}).keys["k"]
-    assert (bound["low"], bound["high"]) == (7, None)
+    assert (bound.low, bound.high) == (7, None)
 
 
 def test_late_records_are_missing_ones() -> None:
@@ -240,7 +241,7 @@ def test_late_records_are_missing_ones() -> None:
     told = {("a", 0): data(5), ("a", 1): data(5, {"0": 2, "-4": 9})}
     values = {"k": {("a", 0): 5, ("a", 1): 5}}
     bound = estimate(a_job("count", 2), ["a"], range(2), told, values).total
-    assert (bound["low"], bound["high"], bound["method"]) == (10, 12, "worst case")
+    assert (bound.low, bound.high, bound.method) == (10, 12, "worst case")
 
 
 def test_panes_beyond_the_sample_bound_it_but_do_not_move_it() -> None:
@@ -253,11 +254,11 @@ def test_panes_beyond_the_sample_bound_it_but_do_not_move_it() -> None:
     values = {("a", p): 100 if ranks[p] == 9 else 10 for p in made}
     found = estimate(job, ["a"], range(10), told, {"k": values}).total
     # All that came is more than the sample allows for: then nothing but what is certain is said.
-    assert (found["low"], found["high"]) == (140, 140 + 500)
+    assert (found.low, found.high) == (140, 140 + 500)
     values = {("a", p): 60 if ranks[p] == 9 else 10 + p for p in made}
     found = estimate(job, ["a"], range(10), told, {"k": values}).total
     sample = [value for unit, value in values.items() if ranks[unit[1]] < 4]
-    assert found["value"] == pytest.approx(10 * sum(sample) / 4)
+    assert found.value == pytest.approx(10 * sum(sample) / 4)
 
 
 def test_a_pane_that_did_not_fit_spoils_the_sample() -> None:
@@ -267,7 +268,7 @@ def test_a_pane_that_did_not_fit_spoils_the_sample() -> None:
     told = {("a", pane): lost(10, "drawn") for pane in range(10)} | dict.fromkeys(made, data(10))
     told[made[0]] = lost(1_000, "memory")
     found = estimate(job, ["a"], range(10), told, {"k": dict.fromkeys(made[1:], 5)}).total
-    assert (found["low"], found["high"], found["method"]) == (20, 20 + 1_050, "worst case")
+    assert (found.low, found.high, found.method) == (20, 20 + 1_050, "worst case")
 
 
 def test_few_drawn_panes_are_wide() -> None:
@@ -280,11 +281,11 @@ def test_few_drawn_panes_are_wide() -> None:
     told |= dict.fromkeys(first, data(50))
     values = {unit: 10 + at for at, unit in enumerate(first)}
     found = estimate(job, nodes, panes, told, {"k": values}).total
-    assert found["method"] == "sampled"
-    assert found["low"] < found["value"] == 4 * sum(values.values()) < found["high"]
+    assert found.method == "sampled"
+    assert found.low < found.value == 4 * sum(values.values()) < found.high
     one = {unit: told[unit] for unit in told if unit[0] == "n0"}
     found = estimate(job, ["n0"], panes, one, {"k": {first[0]: 10}}).total
-    assert (found["low"], found["high"], found["method"]) == (10, 160, "worst case")
+    assert (found.low, found.high, found.method) == (10, 160, "worst case")
 
 
 SIZES = (5, 9, 1, 20, 2, 7)
@@ -358,9 +359,9 @@ def test_what_is_certain_always_holds(panes: list[tuple[int, str, float]], shed:
             told[unit] = lost(0 if why == "absent" else records, why)
     found = estimate(job, ["a", "b"], range(6), told, {"k": values})
     for bound in (found.keys["k"], found.total):
-        assert inside(bound, bound["value"])
-        assert bound["low"] >= sum(values.values())
-        if bound["confidence"] == 1.0:
+        assert inside(bound, bound.value)
+        assert bound.low >= sum(values.values())
+        if bound.confidence == 1.0:
             assert inside(bound, truth)
     if shed == "order":
-        assert found.total["confidence"] == 1.0
+        assert found.total.confidence == 1.0

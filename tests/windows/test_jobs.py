@@ -191,7 +191,7 @@ def test_a_window_is_closed_when_its_latency_is_over() -> None:
     [
         ({"range": 10, "by": "sequence"}, "sequence must name the field"),
         ({"range": "1s", "reducers": 0}, "reducers must be a whole number"),
-        ({"range": "1s", "fidelity": 0.5}, "fidelity must be Area"),
+        ({"range": "1s", "fidelity": 0.5}, "fidelity must be one of Area"),
         ({"range": "1s", "uncombine": lambda a, b: a}, "uncombine must be left out"),
         ({"range": "1s", "reduce": lambda key: key}, r"reduce.* must take \(key, values\)"),
         ({"range": "1s", "nodes": "a"}, "nodes must name the nodes"),

@@ -8,6 +8,7 @@ import pytest
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 from windows.messages import a_job, an_app, events, told
 from windows.told import a_job as a_bounded_job
 from windows.told import data, inside, lost
@@ -68,7 +69,8 @@ def test_nothing_is_added_where_all_is_known(unknown: int) -> None:
     }
     values = {"x": {unit: 2 for unit, of in told_of.items() if of.records}}
     found = estimate(job, ["a"], range(10), told_of, values)
-    assert ("known" in found.total) == ("known" in found.keys["x"]) == (unknown > 0)
+    known = [bound.known is not UNSET for bound in (found.total, found.keys["x"])]
+    assert known == [unknown > 0] * 2
 
 
 kinds = st.sampled_from(["count", "sum"])
@@ -102,11 +104,11 @@ def test_what_is_known_holds_the_truth_of_what_the_nodes_had(
         if what != "lost" and records:
             values["a", pane] = records
     found = estimate(job, ["a"], range(6), told_of, {"x": values} if values else {})
-    if "known" in found.total:
-        assert inside(found.total["known"], truth)
-        assert found.total["known"]["high"] is not None
+    if found.total.known is not UNSET:
+        assert inside(found.total.known, truth)
+        assert found.total.known.high is not None
         here = sum(values.values())
-        assert found.total["known"]["low"] == here
+        assert found.total.known.low == here
 
 
 def test_records_whose_time_was_not_believed_are_admitted() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -86,7 +85,9 @@ def test_a_sink_has_them_in_order(tmp_path: Path) -> None:
     addresses = {"counts.panes": f"json:{source}"}
     run_in_process(
         app,
-        Settings("logs", tmp_path / "store", addresses, sinks=sinks, available_now=True, shards=2),
+        Settings.of(
+            "logs", tmp_path / "store", addresses, sinks=sinks, available_now=True, shards=2
+        ),
     )
     for name in sinks:
         found = published(tmp_path / name)
@@ -113,8 +114,8 @@ def test_whatever_closed_the_windows(
         addresses = {"counts.panes": f"json:{source}"}
         at_minute = partial(Planner, clock=lambda: number * 60_000_000)
         monkeypatch.setattr(start, "Planner", at_minute)
-        given = Settings("logs", tmp_path / "store", addresses, sinks=sinks, available_now=True)
-        run_in_process(an_app(job), replace(given, shards=2))
+        given = Settings.of("logs", tmp_path / "store", addresses, sinks=sinks, available_now=True)
+        run_in_process(an_app(job), given.changed(shards=2))
 
     run(1, [one for node in "ab" for one in told(job, node, log(node, ord(node)), begin=0)])
     assert published(tmp_path / "counts.windows") == []

@@ -105,8 +105,8 @@ def test_windows_that_slide_are_covered() -> None:
             manifests = manifests_of(moved, kept, told=True)
             values = values_of("count", moved, kept)
             bound = estimate(job, moved.nodes, panes, manifests, values).total
-            assert bound["method"] == "sampled"
-            inside += bound["low"] <= truth("count", moved) <= bound["high"]
+            assert bound.method == "sampled"
+            inside += bound.low <= truth("count", moved) <= bound.high
         assert inside >= 0.9 * 150
 
 

@@ -106,6 +106,10 @@ def test_late_records_may_be_told_of_before_their_pane() -> None:
         account = summary["accounts"]["a"]
         assert (account["read"], account["late"], account["residual"]) == (6, 1, 0)
         assert summary["total"]["method"] == "worst case"
+        assert (summary["why"], summary["coverage"]["missing"]) == ("late", {"late": 1})
+        assert entries(run, "1/0")["tardy"] == 1  # as long as its window is shown
+        more = told(job, "a", dict.fromkeys(range(4, 500), "x"), begin=4)
+        run.feed(events(more, ts=1_000_000))
         assert entries(run, "1/0")["tardy"] == 0
 
 
@@ -167,7 +171,7 @@ def test_what_could_never_work_is_refused(options: dict[str, Any], said: str) ->
     [
         ([1, 2], "name of a node must be text; got 1"),
         (["a", ""], "name of a node must be text; got ''"),
-        ({"a": "log", "b": "log"}, "stream of its own.*a, b"),
+        ({"a": "log", "b": "log"}, "must have its own stream.*a, b"),
     ],
 )
 def test_nodes_that_cannot_be_told_apart_are_refused(nodes: Any, said: str) -> None:

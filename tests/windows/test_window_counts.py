@@ -13,7 +13,7 @@ import millstream as ms
 from millstream.windows import Temporal
 from millstream.windows.accounts import window_entry, window_of
 from millstream.windows.board.node_places import NodePlace
-from millstream.windows.board.pane_marks import pane_in
+from millstream.windows.board.pane_marks import State, late_in, pane_in, with_late
 from millstream.windows.board.window_counts import tally_of
 
 SIZES = ({"range": 3}, {"range": 4, "slide": 2}, {"range": 3, "slide": 1})
@@ -21,8 +21,8 @@ SIZES = ({"range": 3}, {"range": 4, "slide": 2}, {"range": 3, "slide": 1})
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[dict[str, int], list[Sent]]:
-    """Generates nodes that begin anywhere, lose panes, end, continue, or begin again elsewhere, in
-    turn."""
+    """Generates nodes that begin anywhere, lose panes, find late records, end, continue, or begin
+    again elsewhere, in turn."""
     size = draw(st.sampled_from(SIZES))
     job = a_job(**size)
     waiting: dict[str, list[Sent]] = {}
@@ -32,7 +32,15 @@ def histories(draw: st.DrawFn) -> tuple[dict[str, int], list[Sent]]:
         for _ in range(draw(st.integers(0, 3))):
             end = at + draw(st.integers(1, 4))
             lost = draw(st.sets(st.integers(at, end)))
-            said = told(job, node, dict.fromkeys(range(at, end), "x"), begin=at, lost=lost)
+            late = draw(st.dictionaries(st.integers(at, end), st.lists(st.integers(0, 12))))
+            said = told(
+                job,
+                node,
+                dict.fromkeys(range(at, end), "x"),
+                begin=at,
+                lost=lost,
+                late={pane: [one for one in of if one < pane] for pane, of in late.items()},
+            )
             ends = draw(st.booleans())
             waiting[node] += [*said, {**said[0], "pane": end, "until": end, "over": True}][
                 : None if ends else -1
@@ -55,16 +63,20 @@ def test_counts_are_those_of_the_marks(given: tuple[dict[str, int], list[Sent]])
     assert run.dead_letters == []
     table = dict(run.slates("counts.root")["1/0"]) if sent else {"meta": {"open": []}}
     places = {node: NodePlace(**table[f"node|{node}"]) for node in NODES if f"node|{node}" in table}
-    marks: dict[tuple[str, int], str] = {}
+    marks: dict[tuple[str, int], State] = {}
     for entry in table:
         if entry.startswith("board|"):
             for node, mark in table[entry].items():
                 marks[node, pane_in(entry)] = "lost" if mark[0] == "lost" else "received"
+    late = late_in((entry, table[entry]) for entry in table if entry.startswith("tardy|"))
     for number in table["meta"]["open"]:
         panes = job.span.panes_of(number)
         rows: dict[str, list[Any]] = {
             node: [
-                marks.get((node, pane)) or places.get(node, NodePlace()).silent(pane)
+                with_late(
+                    marks.get((node, pane)) or places.get(node, NodePlace()).silent(pane),
+                    node in late.get(pane, {}),
+                )
                 for pane in panes
             ]
             for node in NODES
@@ -74,6 +86,7 @@ def test_counts_are_those_of_the_marks(given: tuple[dict[str, int], list[Sent]])
         found = tally_of(window, len(NODES), len(panes))
         assert found.received == sum(row.count("received") for row in rows.values())
         assert found.lost == sum(row.count("lost") for row in rows.values())
+        assert found.late == sum(row.count("late") for row in rows.values())
         assert found.whole == sum(column.count("received") == len(NODES) for column in columns)
         assert found.hurt == sum("lost" in column for column in columns)
         assert found.some == sum("received" in column for column in columns)

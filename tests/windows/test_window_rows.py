@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from millstream.messages.jobs import WindowCompleteness, WindowCoverage
 from millstream.trees.messages import AcceptedPanes, ToldRecord
 from millstream.windows.accounts import WindowAccount, window_of
 from millstream.windows.board.board_meta import BoardMeta, PlaceCounts
@@ -103,6 +104,17 @@ def test_a_window_of_an_earlier_version_is_read() -> None:
     stored = {"received": 4, "why": "complete", "drawn": 0.5, "nodes": {}, "after": [["a", 3]]}
     assert window_of(stored) == WindowAccount(received=4, why="complete", after=[("a", 3)])
     assert stored["drawn"] == 0.5
+
+
+def test_a_window_whose_coverage_lacked_fields_is_read() -> None:
+    """An open window had an empty coverage; that of a closed one had no causes of missing panes."""
+    assert window_of({"received": 4, "coverage": {}, "completeness": {}}) == WindowAccount(4)
+    completeness = {"records": None, "bytes": 0.5, "unknown_panes": 2}
+    stored = {"coverage": {"area": 0.5, "time": 1.0, "space": 1.0}, "completeness": completeness}
+    window = window_of(stored)
+    assert window.coverage == WindowCoverage(0.5, 1.0, 1.0, {})
+    assert window.completeness == WindowCompleteness(None, 0.5, 2, 0.0, 0.0)
+    assert window_of(msgspec.to_builtins(window)) == window
 
 
 def test_the_place_of_a_node_is_stored_as_it_was() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from millstream.messages.answers import Bound, KnownBound
 from millstream.windows.job import Job
 from millstream.windows.panes.message import PaneManifest, manifest
 
@@ -37,8 +38,8 @@ def lost(records: int, why: Any = "shed") -> PaneManifest:
     return told
 
 
-def inside(bound: dict[str, Any], truth: float) -> bool:
+def inside(bound: Bound | KnownBound, truth: float) -> bool:
     """True if the truth is within the bound. A null is no limit."""
-    low, high = bound["low"], bound["high"]
+    low, high = bound.low, bound.high
     slack = 1e-9 * abs(truth)
     return (low is None or low <= truth + slack) and (high is None or truth <= high + slack)

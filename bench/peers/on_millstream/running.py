@@ -10,8 +10,6 @@ from progress import Progress
 
 import millstream as ms
 from millstream.driver.report import BatchSummary
-from millstream.settings.settings import Settings
-from millstream.spark.runner import run
 
 
 def run_all(app: ms.App, folders: dict[str, str], sinks: dict[str, str] | None = None) -> None:
@@ -22,12 +20,12 @@ def run_all(app: ms.App, folders: dict[str, str], sinks: dict[str, str] | None =
         slots[0] = batch.total_events
 
     source = Path(os.environ["PEER_INPUT"])
-    settings = Settings(
-        "bench",
-        Path(os.environ["PEER_STATE"]) / "store",
-        {name: f"json:{source / folder}" for name, folder in folders.items()},
+    running = app.start(
+        on_batch=report,
+        store=str(Path(os.environ["PEER_STATE"]) / "store"),
+        sources={name: f"json:{source / folder}" for name, folder in folders.items()},
         sinks=sinks or {},
         available_now=True,
         final=True,
     )
-    run(app, settings, report)
+    running.wait()

@@ -1,7 +1,7 @@
 """Where the programs read and write, how they persist, and how they end.
 
 A streaming input has no end, so a program says that it is done when `total` shows that all events
-are in its results; whoever started it then ends it.
+are in its results, and when the results of all windows are out; whoever started it then ends it.
 """
 
 from __future__ import annotations
@@ -31,21 +31,32 @@ def read(schema: type[pw.Schema], folder: str) -> pw.Table:
     )
 
 
-def run(answers: pw.Table, totals: pw.Table) -> None:
-    """Run until the program is ended. `answers` has the columns `key` and `value`, `totals` one row
-    with the `total` of events that are in them."""
+def run(answers: pw.Table, totals: pw.Table, *, windows: bool = False) -> None:
+    """Run until the program is ended.
+
+    `answers` has the columns `key` and `value`, `totals` one row with the `total` of events that
+    are in them. `windows`: answers come only once, when their windows are over, which may be some
+    time after all events are in `totals`.
+    """
     pw.io.jsonlines.write(answers, _result / "answers")
     latest = [0]
+    closed: set[Any] = set()
 
     def changed(key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
         if is_addition:
             latest[0] = row["total"]
 
+    def answered(key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
+        closed.add(row["key"])
+
     def time_ended(time: int) -> None:
-        if latest[0] == int(os.environ["PEER_EVENTS"]):
+        all_in = latest[0] == int(os.environ["PEER_EVENTS"])
+        if all_in and (not windows or len(closed) >= int(os.environ["PEER_ANSWERS"])):
             (_result / "done").touch()
 
     pw.io.subscribe(totals, changed, on_time_end=time_ended)
+    if windows:
+        pw.io.subscribe(answers, answered, on_time_end=time_ended)
     kept = pw.persistence.Backend.filesystem(os.environ["PEER_STATE"])
     pw.run(
         monitoring_level=pw.MonitoringLevel.NONE,

@@ -17,4 +17,4 @@ most = counts.groupby(pw.this.start).reduce(pw.this.start, most=pw.reducers.max(
 hot = counts.join(most, pw.left.start == pw.right.start, pw.left.count == pw.right.most).select(
     key=pw.left.start, value=pw.left.count, auction=pw.left.auction
 )
-run(hot, bids.reduce(total=pw.reducers.count()))
+run(hot, bids.reduce(total=pw.reducers.count()), windows=True)

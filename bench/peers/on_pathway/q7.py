@@ -12,4 +12,4 @@ highest = bids.windowby(
     window=pw.temporal.tumbling(duration=10_000),
     behavior=pw.temporal.exactly_once_behavior(),
 ).reduce(key=pw.this._pw_window_start, value=pw.reducers.max(pw.this.price))
-run(highest, bids.reduce(total=pw.reducers.count()))
+run(highest, bids.reduce(total=pw.reducers.count()), windows=True)

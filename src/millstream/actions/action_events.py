@@ -19,10 +19,10 @@ class ActionRow(msgspec.Struct, frozen=True):
     key: str
     value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     bytes: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    """Replaces `value` if that is bytes; they are base64 text."""
+    """The value as base64 text if it is bytes; `value` is then left out."""
 
 
-class _Sent(msgspec.Struct, frozen=True):
+class _ActionJson(msgspec.Struct, frozen=True):
     action: str
     id: str
     key: str
@@ -56,7 +56,7 @@ class ActionEvent:
         """The JSON to send: one line, the same for each try."""
         row = self.row
         return msgspec.json.encode(
-            _Sent(self.action, self.id, row.key, row.ts, row.value, row.bytes)
+            _ActionJson(self.action, self.id, row.key, row.ts, row.value, row.bytes)
         )
 
 

@@ -1,9 +1,9 @@
 """The actions of a run, each in its own thread: no action waits for another, and no batch for them.
 
-They take their places in the logs before the first batch, so that retention waits for them. A run
-that ends by itself first carries out everything that is left. A run that is stopped leaves the rest
-to the next start. A try that is under way then gets a moment to finish. If its answer does not come
-in time, it is retried at the next start, under the same id.
+Their positions in the logs are recorded before the first batch, so that retention waits for them. A
+run that ends by itself first carries out everything that is left. A run that is stopped leaves the
+rest to the next start. A try that is under way then gets `GRACE` seconds to finish. If its answer
+does not come in time, it is retried at the next start, under the same id.
 
 An error of the store itself (a full disk) is reported once, and the step is retried.
 """
@@ -29,7 +29,7 @@ from millstream.log.stream_logs import FolderLogs, StreamLogs
 from millstream.stores.home import Home
 
 POLL, TROUBLE, GRACE, TOLD_EVERY = 0.1, 2.0, 0.5, 10.0
-"""Seconds: between two polls for more, after an error of the store, for a try that is under way
+"""Seconds: between two polls for events, after an error of the store, for a try that is under way
 when the run is stopped, and between two messages while a run waits for its actions."""
 CLOCKS = Clocks(lambda: time.time_ns() // 1000, time.monotonic, random.random)
 
@@ -93,7 +93,7 @@ class Actions:
                 worker.close()
                 continue
             thread.join(max(0.0, deadline - time.monotonic()))
-            worker.abandon()  # records nothing from here on: another may hold the store
+            worker.abandon()  # it must record nothing from here on: another run may hold the store
 
     def _run(self, worker: Worker) -> None:
         trouble = ""
@@ -102,13 +102,13 @@ class Actions:
                 last = self._last.is_set()  # read before the step, so that no later event is missed
                 try:
                     pause, message = worker.step(), ""
-                except Exception as error:  # whatever it is, the application continues
+                except Exception as error:  # no error of an action may stop the application
                     pause, message = TROUBLE, f"action {worker.action!r}: {_words(error)}"
                 if message and last:
                     self._errors.append(message)
                     return
                 if message and message != trouble:
-                    self._tell(f"{message}; it is tried again")
+                    self._tell(f"{message}; it is retried")
                 trouble = message
                 if pause is None and last:
                     return
@@ -149,8 +149,8 @@ def carried_out(
     clocks: Clocks = CLOCKS,
     logs: StreamLogs | None = None,
 ) -> Iterator[Actions]:
-    """Takes the places of these actions in the logs; `start` begins to carry them out. The caller
-    holds the store.
+    """Records the positions of these actions in the logs; `start` begins to carry them out. The
+    caller must hold the store.
 
     `logs` are the store's; None if they are in its folder.
     """

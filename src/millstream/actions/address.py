@@ -18,7 +18,7 @@ FORMS = "webhook:URL, line:FILE or stderr"
 
 @dataclass(frozen=True, slots=True)
 class ActionAddress:
-    """A kind, and the URL or the file as given; empty for stderr."""
+    """A kind, and the URL or file as the user gave it (empty for stderr)."""
 
     kind: Kind
     target: str
@@ -84,9 +84,9 @@ def addresses_of(
     for name in actions:
         if name not in given:
             raise DefinitionError(
-                f"action {name!r} of app {app!r} has no address: where is it to be carried out? "
-                f"Give it one with --action {name}=webhook:URL (or line:FILE, or stderr), in the "
-                f"TOML file, or with app.action({name!r}, to=...)"
+                f"action {name!r} of app {app!r} has no address, which says where it is carried "
+                f"out. Give it one with --action {name}=webhook:URL (or line:FILE, or stderr), in "
+                f"the TOML file, or with app.action({name!r}, to=...)"
             )
         addresses[name] = address = parse_action_address(given[name], f"action {name!r}")
         if address.kind == "line":
@@ -94,6 +94,7 @@ def addresses_of(
             if other != name:
                 raise DefinitionError(
                     f"actions {other!r} and {name!r} must not write to one file, "
-                    f"{address.target}: each looks at its end to know what is there; name another"
+                    f"{address.target}: each reads the end of its file to find what it has written "
+                    "there; name another"
                 )
     return addresses

@@ -1,9 +1,10 @@
 """Decides after a try: done, retry later, or a dead letter. Pure.
 
 The pauses double from half a second to a minute. Each is shortened by up to a half at random, so
-that many senders do not come back together. If the receiver says how long to wait, the pause is at
-least that long. A record is given up after a number of tries, or when the next try would come after
-its patience is over. No pause is cut short, since a receiver has asked for it.
+that many senders do not retry at the same time. If the receiver says how long to wait, the pause is
+at least that long. A record is given up after a number of tries, or when the next try would come
+after its patience is over. A pause is never shortened to fit the patience, since the receiver may
+have asked for it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from millstream.retry_pause import doubled
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 NOT_NOW = frozenset({408, 425, 429})
-"""Temporary statuses below 500."""
+"""The HTTP statuses below 500 that are worth a retry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def _times(tries: int) -> str:
 
 
 def answer_means(status: int, said: str, retry_after: str | None, now: float) -> AttemptOutcome:
-    """Converts an HTTP answer to an outcome. `said` is its text for people, `now` the time in
+    """Converts an HTTP answer to an outcome. `said` is the answer's text, `now` the time in
     seconds.
 
     >>> answer_means(204, "", None, 0).kind, answer_means(404, "", None, 0).kind

@@ -82,7 +82,7 @@ class Letters:
             since=since,
             last=last,
         )
-        self._open().append([Entry([msgspec.json.encode(letter)], asked.id)])
+        self._open().append([Entry.of([msgspec.json.encode(letter)], asked.id)])
 
     def read(self, number: int) -> Letter | None:
         """Returns the letter with this number; None if there is none."""

@@ -1,9 +1,9 @@
-"""Carries out as lines: into a file, or onto standard error.
+"""Carries out events by writing lines to a file or to standard error.
 
 A file gets each record exactly once, on disk, even across a kill or a power cut. This requires that
 nobody else writes to the file, and that it is not moved away between the end of a run and the next
-start: the carrier looks at the end of the file for what an earlier try left. A partly written line
-is cut off and written again.
+start: the carrier reads the end of the file to find what an earlier try wrote. A partly written
+line is cut off and written again.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class LineFile:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._file = file = AppendFile.open(self._path)
         sync(self._path.parent)
-        ours = sum(map(len, lines))  # none of these lines begins further from the end
+        ours = sum(map(len, lines))  # none of these lines can begin further from the end
         tail = os.pread(file.file, ours, max(0, file.end - ours))
         whole, newline, rest = tail.rpartition(b"\n")
         written = _number(whole.rpartition(b"\n")[2], ids) + 1 if newline else 0

@@ -27,7 +27,7 @@ class ActionState(msgspec.Struct, frozen=True):
     failed: int = 0
     """Dead letters that were not put back."""
     dead_letters: int = 0
-    """Dead letters of all time."""
+    """All dead letters that there ever were."""
     missed: int = 0
     retrying: PendingRetry | None = None
     trouble: str | None = None

@@ -3,9 +3,9 @@
     records/actions/NAME         the position
     records/actions/NAME+retry   dead letters up to this number are carried out again
 
-They are fetched into the working folder at a start, where everything reads them as in a local
-store. A driver that has been replaced may still finish its current event, and overwrite a position
-with its own, older one. Whatever is then carried out again has the same id.
+They are fetched into the working folder at a start, where they are read as in a local store. A
+driver that has been replaced may still finish its current event, and overwrite a position with its
+own, older one. The events that are then carried out again keep their ids.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def _fetch(place: Place, store: Path, record: str, patience: float) -> None:
         write_record(folder_of(store) / record, data, synced=False)
 
 
-def put_action_record(place: Place, record: str, data: bytes, patience: float = PATIENCE) -> None:
+def put_action_record(place: Place, record: str, data: bytes) -> None:
     """Writes a record to the place. It is durable when this returns."""
     name = PREFIX + record
-    persistent(lambda: place.put(name, sealed(name, data)), patience)
+    persistent(lambda: place.put(name, sealed(name, data)), PATIENCE)
 
 
 def ask_retry_in(place: Place, action: str, until: int) -> None:

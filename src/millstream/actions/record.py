@@ -20,6 +20,7 @@ import msgspec
 from millstream.durable import (
     read_record,
     sync,
+    unwritable,
     with_checksum,
     without_checksum,
     write_record,
@@ -52,11 +53,11 @@ class Position(msgspec.Struct, frozen=True):
     """The next record of the action's log. All before it are settled."""
     done: int = 0
     failed: int = 0
-    """Dead letters of all time."""
+    """All dead letters that there ever were."""
     missed: int = 0
     """Records that were removed from the log before they could be carried out."""
     retried: int = 0
-    """The next dead letter to put back. Those before it were put back, as far as requested, and are
+    """The next dead letter to put back. Those before it, as far as they were put back, are
     settled."""
     trying: PendingRetry | None = None
     address: str = ""
@@ -74,14 +75,14 @@ class Note:
         try:
             self._file = os.open(_note_of(store, action), flags, 0o644)
         except OSError as error:
-            raise _refused(folder_of(store), error) from error
+            raise unwritable(folder_of(store), error) from error
 
     def write(self, position: Position) -> None:
         line = with_checksum(msgspec.json.encode(position))
         try:
             os.pwrite(self._file, line, 0)
         except OSError:
-            pass  # an older position is on disk: a crash would repeat more
+            pass  # an older position is on disk: a crash then repeats more
 
     def close(self) -> None:
         if self._file >= 0:
@@ -90,7 +91,7 @@ class Note:
 
 
 def _noted(store: Path, action: str) -> Position | None:
-    """Reads the last note. A shorter line leaves the end of a longer one behind it."""
+    """Reads the last note. Only the first line counts: the rest of a longer one may follow it."""
     try:
         line = _note_of(store, action).read_bytes().partition(b"\n")[0]
         return msgspec.json.decode(without_checksum(line), type=Position)
@@ -119,14 +120,7 @@ def make_folder(store: Path) -> None:
             folder.mkdir()
             sync(store)
     except OSError as error:
-        raise _refused(folder, error) from error
-
-
-def _refused(folder: Path, error: OSError) -> StoreError:
-    return StoreError(
-        f"{folder}: cannot be written: {error.strerror or error}; make room or give the right to "
-        "write there, and start again"
-    )
+        raise unwritable(folder, error) from error
 
 
 def known(store: Path) -> list[str]:
@@ -147,7 +141,7 @@ def read_position(store: Path, action: str) -> Position | None:
         return max(position, _noted(store, action) or position, key=_settled)
     except (StoreError, msgspec.MsgspecError) as error:
         raise StoreError(
-            f"{path}: the record of how far action {action!r} has come is damaged ({error}). "
+            f"{path}: the record of the position of action {action!r} is damaged ({error}). "
             "Restore it from a copy of the store; or delete it: the action then continues with new "
             "events, and those that wait in its log are not carried out"
         ) from None
@@ -181,8 +175,8 @@ class ActionRecords:
     """The records of a run's actions, in files of this machine."""
 
     sync_seconds = 0.1
-    """For this long, the position of records that are carried out one by one need not be
-    durable."""
+    """The longest time for which a new position need not be durable, if records are carried out one
+    by one."""
 
     def __init__(self, store: Path) -> None:
         self._store = store

@@ -12,10 +12,10 @@ from millstream.places.place import Place
 
 
 def put_back(store: Path, action: str, place: Place | None = None, *, dry_run: bool = False) -> int:
-    """Requests that all dead letters of an action are carried out again. Returns their number.
+    """Requests that all dead letters of an action be carried out again. Returns their number.
 
-    The running application finds the request at once, otherwise the next run does. `place` is that
-    of a shared store, of which `store` is a copy.
+    If the application runs, it finds the request within seconds, otherwise at its next start.
+    `place` is the place of a shared store, and `store` a copy of it.
     """
     count = action_state(store, action).failed
     if not count or dry_run:

@@ -1,7 +1,7 @@
-"""Carries out by HTTP: a POST of JSON, with an idempotency key that makes a repeat harmless.
+"""Carries out events by HTTP: a POST of JSON, with an idempotency key that makes a repeat harmless.
 
-The status is the answer. Once a 2xx has arrived, the record is carried out, even if the connection
-breaks while the rest of the answer comes. Redirections are not followed.
+The status decides. Once a 2xx has arrived, the record is carried out, even if the connection breaks
+before the rest of the answer. Redirections are not followed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Webhook:
         self._client = httpx.Client(
             timeout=timeout,
             headers={"User-Agent": "millstream"},
-            verify=url.startswith("https:"),  # else no certificates are needed: they load slowly
+            verify=url.startswith("https:"),  # certificates load slowly, and only https needs them
             mounts={f"all://{host}": None for host in LOOPBACK},  # no proxy for these
         )
 
@@ -53,7 +53,7 @@ class Webhook:
             return AttemptOutcome("again", f"{type(error).__name__}: {error}".rstrip(": "))
 
     def _said(self, answer: httpx.Response) -> str:
-        """Returns the beginning of the answer's text. It does not wait for the rest."""
+        """Returns the beginning of the answer's text, without waiting for the rest."""
         body, deadline = b"", time.monotonic() + self._timeout
         try:
             for piece in answer.iter_raw():

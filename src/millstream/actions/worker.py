@@ -1,17 +1,20 @@
 """One action, step by step: reads an event, carries it out, records that.
 
-DESIGN ------ The records of the action's log are carried out in order, one after the other. A
-carrier that can do several at once gets a group. A record is settled when it is carried out or has
-become a dead letter; then the position moves past it before the next one is tried. So after a crash
-only the records that were under way can be carried out again, and under the same ids. While records
-follow each other closely, the position is forced to disk every tenth of a second: a power cut may
-repeat what was done since.
+DESIGN
+------
+The records of the action's log are carried out in order, one after the other. A carrier that can do
+several at once gets a group. A record is settled when it is carried out or has become a dead
+letter; then the position moves past it before the next one is tried. So after a crash only the
+records that were under way can be carried out again, and under the same ids. While records follow
+each other closely, the position is forced to disk every tenth of a second (every second in a shared
+store): a power cut may repeat what was done since.
 
 The position also contains the record that is being tried, so tries are counted across restarts, and
 anyone can see it. The reader's mark in the log keeps retention from removing waiting records; it
 may lag behind the position.
 
-A new action begins at the end of its log: records from before it was an action are not requests.
+A new action begins at the end of its log: earlier records were written when the stream was only an
+output, and are not requests.
 
 Clocks and randomness are arguments. Nothing here waits: `step` returns how long to wait.
 """
@@ -80,7 +83,7 @@ class Worker:
         logs: StreamLogs | None = None,
         records: ActionRecords | None = None,
     ) -> None:
-        """Takes its place in the log. Must be created before anything new is published there.
+        """Records its position in the log. Must be created before anything new is published there.
 
         `logs` and `records` default to those in the store's folder.
         """
@@ -107,7 +110,7 @@ class Worker:
             position = Position(self._log.end[1])
             if position.record:
                 tell(
-                    f"{counted(position.record, 'record')} from before it was one "
+                    f"{counted(position.record, 'record')} from before it was an action "
                     f"{verb(position.record, 'is', 'are')} not carried out"
                 )
         self._mark: list[int] = []
@@ -208,8 +211,8 @@ class Worker:
     def _to(self, position: Position) -> None:
         """Moves to a position, and writes it to disk or only to the note.
 
-        A carrier of groups recovers from the position on disk (see `lines`), so that is always
-        written. A failed try is followed by a pause, so writing to disk costs nothing there.
+        A carrier of groups recovers from the position on disk (see `lines`), which is therefore
+        always written. A pause follows a failed try, so writing to disk delays nothing there.
         """
         simple = position.trying is None and position.failed == self.position.failed
         self.position, self._written = position, False
@@ -271,7 +274,7 @@ class Worker:
             self._mark_at(log.end)
             return None
         position = log.find(record)
-        if position[1] > record:  # while it was no action, retention did not wait for it
+        if position[1] > record:  # retention did not wait while the stream was not an action
             gone = position[1] - record
             are = verb(gone, "is", "are")
             self._tell(

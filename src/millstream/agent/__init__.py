@@ -4,10 +4,10 @@ The agent needs no Spark, no JVM, and no library but msgspec.
 
 - `options`: the settings that an agent starts with
 - `agent`, `agent_loop`, `surroundings`: the whole process, its loop, what its parts share
-- `agent_job`, `job_orders`, `job_host`: one job with all that it needs; orders to start and to stop
-  jobs; the jobs that the root wants run here
-- `node_log`, `shared_reader`: one reading for all jobs that read a log alike
-- `network`: puts together what sends and receives
+- `agent_job`: one job with its folder, outbox, link and panes
+- `job_orders`, `job_host`: orders to start and stop jobs; fetches the jobs that the root wants
+- `node_log`, `shared_reader`: one reading of a log for all jobs that read it alike
+- `network`: connects the parts that send and receive
 - `limits`, `memory`: when reading pauses
 - `state`, `job_status`: the agent's folder on disk, and the status in it
 - `log_notices`, `summary`: messages to the user while the agent runs, and at its end
@@ -15,15 +15,18 @@ The agent needs no Spark, no JVM, and no library but msgspec.
 `log/`, the files and their lines:
 
 - `log_files`, `log_file_list`, `log_follower`: files as they grow, are rotated, truncated, deleted
-- `packed_files`: rotated files that were compressed; `read_ranges`: what was read of a file earlier
-- `multiline_records`, `lines`, `line_times`, `first_seen_times`: lines become a record and its time
+- `packed_files`: rotated files that were compressed
+- `array_files`: refuses files that are one JSON array
+- `read_ranges`: finds what was read earlier
+- `multiline_records`, `lines`, `line_times`, `first_seen_times`: a record and its time, from lines
 - `line_slices`, `pane_order`: short slices of lines, and the order of several files
 
 `panes/`, from lines to panes:
 
-- `pane_combiner`, `pane_reader`, `open_panes`: lines become panes
-- `pane_pace`, `rounds`, `pane_remaker`: which panes are made, and in which order
+- `pane_combiner`, `pane_reader`, `open_panes`: from lines to panes
+- `pane_pace`, `pane_room`, `rounds`, `pane_remaker`: which panes are made, and in which order
 - `job_panes`, `sent_panes`: one job's panes, and those that it has sent
+- `log_cursor`, `record_stamps`: how far a job is in the log, and the times of records without one
 - `restart`, `dead_letters`: where an agent resumes; lines that cannot be read
 
 `delivery/`, to the root or a parent:

@@ -3,12 +3,12 @@
 DESIGN
 ------
 One loop reads the log (`agent_loop`, `node_log`) and makes the panes of all jobs (`job_panes`).
-Threads run beside it. For each job, one thread sends its outbox and one asks for its news. A parent
-has a thread that takes what its children send. One more thread says hello to the root or to the
-parent, and brings the jobs that the root wants.
+Threads run beside it. For each job, one thread sends its outbox and one asks for its news. In a
+parent, one more thread for each job sends merged panes, and an HTTP server takes what children
+send. One thread says hello to the root or to the parent, and gets the jobs that the root wants.
 
-    files -> lines -> panes -> outbox, on disk -> sender -> parent or root
-    following  reading         outbox             sending    parent
+    files  ->  lines  ->  panes  ->  outbox, on disk  ->  parent or root
+       log_follower   pane_reader   outbox        sender, parent
 
 A pane that ends is put into the outbox, together with the position in the log after it, before
 anything after that position is read. If the process dies, it resumes at that position. The log is
@@ -29,6 +29,7 @@ from millstream.agent.delivery.outbox import Say
 from millstream.agent.job_orders import JobOrders
 from millstream.agent.job_status import JobStatus
 from millstream.agent.limits import Limits
+from millstream.agent.log.array_files import check_files
 from millstream.agent.network import AgentNetwork
 from millstream.agent.options import AgentOptions, check_tree
 from millstream.agent.state import job_folder
@@ -44,22 +45,19 @@ from millstream.windows.definition import read_published
 from millstream.windows.placed import PlacedJob
 
 
-def run_agent(placed: PlacedJob, options: AgentOptions, stop: Event, say: Say) -> JobStatus:
-    """Run one job whose state folder is `options.state` itself: see `run_jobs`."""
-    return run_jobs({options.state: placed}, options, stop, say)[placed.name]
-
-
 def run_jobs(
     jobs: Mapping[Path, PlacedJob], options: AgentOptions, stop: Event, say: Say
 ) -> dict[str, JobStatus]:
     """Run jobs, each with its own state folder, and return the last status of each.
 
-    Ends when `stop` is set, when the log is at its end, or when all jobs are. Raises StoreLocked if
-    another agent uses a state folder, ClientError if the root refuses the panes for good, RunError
-    if a log was to be read once and the agent was stopped before the root had all of it.
+    Ends when `stop` is set, when all jobs are over or, with `once`, when the log is read to its
+    end. Raises StoreLocked if another agent uses a state folder, ClientError if the root refuses
+    the panes for good, RunError if a log was to be read once and the agent was stopped before the
+    root had all of it.
     """
     for placed in jobs.values():
         check_tree(placed, options)
+    check_files([job.logs for job in jobs.values()], options.patterns, growing=not options.once)
     folders = {placed.name: folder for folder, placed in jobs.items()}
     agent = _Agent(options, stop, say, folders.__getitem__, None)
     return agent.run([*jobs.values()])
@@ -178,4 +176,4 @@ class _Agent:
         if loop.failures:
             raise loop.failures[0]
         if unfinished:
-            raise RunError(f"{'; '.join(unfinished)}; start it again: it goes on where it was")
+            raise RunError(f"{'; '.join(unfinished)}; start it again: it resumes where it stopped")

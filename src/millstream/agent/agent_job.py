@@ -79,7 +79,7 @@ class AgentJob:
         self._link.start()
 
     def check(self) -> None:
-        """Raise the error, if any, that stops its panes from being sent for good."""
+        """Raise the error, if there is one, after which its panes cannot be sent any more."""
         self._link.check()
 
     def close(self) -> JobStatus:

@@ -1,6 +1,6 @@
 """The loop of an agent: reads its log, and passes the lines to its jobs, which make panes of them.
 
-Lines are processed in short slices. Between two slices the loop checks whether it is to stop,
+Lines are processed in short slices. Between two slices the loop checks whether it must stop,
 whether a window was closed, and whether time or memory is short. Jobs are started and stopped only
 between two chunks of the log.
 """
@@ -75,7 +75,7 @@ class Loop:
             self._obey()
             # New files are opened while reading waits, so that they can be read even if deleted.
             self._limits.room_in_outbox(self._look)
-            has_read = [reading.read() for reading in self._readings.values() if reading.wanted]
+            has_read = [self._read(reading) for reading in self._readings.values()]
             if self._options.once and not any(has_read):
                 at_end = True
                 break
@@ -87,15 +87,28 @@ class Loop:
             job.panes.finish(at_end=at_end)
 
     def tick(self) -> None:
-        """Check the threads of the jobs. A single job's error is raised. If there are several jobs,
-        or may be, only the job that failed is ended, with the next orders."""
+        """Check the threads of the jobs. Raises the error of a single job. If there are or may be
+        several jobs, only the failed one is ended, when orders are carried out next."""
         for name, job in self.jobs.items():
             try:
                 job.check()
             except MillstreamError as error:
-                if self._orders is None and len(self.jobs) == 1:
-                    raise
-                self._failing[name] = error
+                self._fail(name, error)
+
+    def _read(self, reading: SharedReading) -> bool:
+        """Read some chunks. False if there is nothing to read for now."""
+        try:
+            return reading.wanted and reading.read()
+        except CommandError as error:
+            for name in [name for name, job in self.jobs.items() if job.panes in reading.jobs]:
+                self._fail(name, error)
+            return True
+
+    def _fail(self, name: str, error: MillstreamError) -> None:
+        """Have a job ended. A single job's error ends the agent."""
+        if self._orders is None and len(self.jobs) == 1:
+            raise error
+        self._failing[name] = error
 
     def tell(self) -> None:
         """Write the status of all jobs."""
@@ -103,7 +116,7 @@ class Loop:
             job.panes.tell()
 
     def drained(self, seconds: float) -> bool:
-        """Wait for the root to take all panes. True if it has, for each job within `seconds`."""
+        """Wait for the root to take all panes, for each job at most `seconds`. True if it has."""
         return all(job.outbox.wait_empty(seconds) for job in self.jobs.values())
 
     def close(self) -> None:
@@ -118,7 +131,7 @@ class Loop:
         return any(not job.panes.over for job in self.jobs.values())
 
     def _obey(self) -> None:
-        """Start and stop jobs as ordered; never in the middle of a chunk."""
+        """Start and stop jobs as ordered. Called only between two chunks."""
         for name, error in self._failing.items():
             self._around.say(f"job {name!r} ends: {error}")
             self.failures.append(error)
@@ -154,12 +167,12 @@ class Loop:
         patterns = " ".join(self._options.patterns)
         if self._options.once:
             raise CommandError(
-                f"--log {patterns}: no file matches, and with --once none is awaited"
+                f"--log {patterns}: no file matches, and --once does not wait for one"
             )
         self._around.say(f"no file matches {patterns} yet; waiting for one")
 
     def _idle(self, *, wait: bool) -> None:
-        """End the panes whose time is over, where all is read for now. Then wait, if told to."""
+        """End the panes whose time is over, if there is nothing to read. Then wait, with `wait`."""
         for reading in self._readings.values():
             reading.idle(self._around.clock())
         if wait:

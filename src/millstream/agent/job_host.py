@@ -27,13 +27,13 @@ class JobHost(Protocol):
 
     def start(self, ticket: JobTicket, definition: bytes, fetch: Callable[[str], bytes]) -> None:
         """Run a job. `definition` is the answer to GET /jobs/NAME/definition; `fetch` gets a
-        package by its hash. Raises MillstreamError if the job cannot run here, or must not."""
+        package by its hash. Raises MillstreamError if the job cannot or must not run here."""
 
     def stop(self, name: str) -> None:
         """End a job. The panes that it has made are still sent."""
 
 
-class _Published(msgspec.Struct):
+class _PublishedVersion(msgspec.Struct):
     """The only field of a definition that is read here."""
 
     version: str
@@ -49,16 +49,23 @@ class JobHosting:
         self.running: dict[str, JobTicket] = {}
         self._failed: dict[JobTicket, tuple[float, str]] = {}
         """When a job could not be started, and the message that was reported."""
+        self._idle = False
+        """True once it was reported that there is no job for this node."""
 
     def follow(self, wanted: list[JobTicket]) -> None:
         """Stop the jobs that are not wanted any more, and start new ones."""
+        if wanted:
+            self._idle = False
+        elif not self.running and not self._idle:
+            self._idle = True
+            self._say(f"{self._root.name} has no job for this node: is --node right?")
         names = {ticket.name for ticket in wanted}
         for name, ticket in list(self.running.items()):
             if ticket not in wanted:
                 self._host.stop(name)
                 del self.running[name]
                 if name not in names:
-                    self._say(f"job {name!r} ends here: the root does not want it any more")
+                    self._say(f"job {name!r} ends here: the root no longer wants it")
         self._failed = {
             ticket: failure for ticket, failure in self._failed.items() if ticket in wanted
         }
@@ -72,7 +79,7 @@ class JobHosting:
             return
         try:
             definition = self._fetched(job_path(ticket.name, "definition"))
-            published = msgspec.json.decode(definition, type=_Published)
+            published = msgspec.json.decode(definition, type=_PublishedVersion)
             if published.version != ticket.version:
                 return  # the job has changed meanwhile: the next hello brings the new ticket
             self._host.start(ticket, definition, self._package)

@@ -1,6 +1,6 @@
 """Orders to start and to stop jobs while an agent runs.
 
-Any thread may add an order. The agent's own thread takes the orders between two pieces of its log.
+Any thread may add an order. The agent's loop takes the orders between two chunks of its log.
 """
 
 from __future__ import annotations

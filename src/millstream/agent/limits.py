@@ -1,21 +1,41 @@
 """Pauses reading while the outbox is full, the disk is full, or memory has run out.
 
-The log is the buffer meanwhile: nothing is lost by waiting. A pane that alone is over the memory
-limit is given up, since waiting would not help.
+Meanwhile the log is the buffer: nothing is lost by waiting. A pane that exceeds the memory limit on
+its own is given up, since waiting would not help.
 """
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import os
 from collections.abc import Callable, Sequence
 
 from millstream.agent.delivery.outbox import Outbox, OutboxEntry
-from millstream.agent.memory import give_back, resident
 from millstream.agent.surroundings import Surroundings
 from millstream.errors import StoreError
 from millstream.model.size import shown_size
 
 AGAIN = 1.0
 """Seconds after which a failed write is retried."""
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def resident() -> int:
+    """Returns the resident bytes of the process; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * _PAGE
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def give_back() -> None:
+    """Give free memory back to the system; Python alone would keep it."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 class Limits:
@@ -62,9 +82,10 @@ class Limits:
         self._go_on()
 
     def fits(self) -> bool:
-        """True if the memory in use is within its limit, if need be after the outboxes were sent.
+        """True if the memory in use is within its limit. Waits for the outboxes to be sent if it is
+        not.
 
-        If it is False, the caller must give up a pane.
+        If this returns False, the caller must give up a pane.
         """
         if self._used() <= self._memory:
             return True
@@ -78,9 +99,10 @@ class Limits:
         return self._used() <= self._memory or self._stop.is_set()
 
     def made_room(self) -> None:
-        """Raise the limit if memory is over it without any pane: else no pane could ever be made.
+        """Raise the limit if the memory in use exceeds it without any pane. Otherwise no pane could
+        ever be made.
 
-        To be called when there is no pane, or all were given up.
+        Must be called when there is no pane, or all were given up.
         """
         give_back()
         used = self._used()

@@ -17,7 +17,7 @@ from millstream.agent.delivery.outbox import Outbox, Say
 from millstream.agent.delivery.root_decisions import RootDecisions
 from millstream.agent.delivery.sender import Sender
 from millstream.agent.delivery.ways import LaidWays, Ways
-from millstream.agent.delivery.wire import Answer, ServerWire, Way, answer_of
+from millstream.agent.delivery.wire import Answer, ServerWire, Way, answer_of, refusal_of
 from millstream.agent.job_host import JobHost
 from millstream.agent.job_status import SendingStatus
 from millstream.agent.options import AgentOptions
@@ -157,8 +157,7 @@ class AgentNetwork:
         )
 
     def link(self, placed: PlacedJob, outbox: Outbox) -> JobLink:
-        """Returns the link of a job. The caller starts it once the job is known to be able to
-        run."""
+        """Returns the link of a job. The caller starts it once the job can run."""
         options = self._options
 
         def parent(decisions: RootDecisions) -> Parent:
@@ -191,11 +190,11 @@ class AgentNetwork:
         return link
 
     def host(self, host: JobHost) -> None:
-        """Run the jobs that the root wants, and no others. To be called before `start`."""
+        """Run the jobs that the root wants, and no others. Must be called before `start`."""
         if self.membership is None:
             raise CommandError(
-                "the root can tell an agent its jobs only if it places it: leave --parent and "
-                "--children out, or name the application's file"
+                "the root can give an agent its jobs only if it places the agent in the tree: "
+                "leave --parent and --children out, or name the application's file"
             )
         self.membership.host(host)
 
@@ -225,7 +224,7 @@ class AgentNetwork:
         self._tell_jobs()
 
     def _tell_jobs(self) -> None:
-        """Have the next hello tell those above which jobs run here."""
+        """Make the next hello report which jobs run here."""
         if self.membership is not None and not self.membership.hosts:
             self.membership.runs(*(JobTicket(name, "") for name in self._links))
 
@@ -242,7 +241,7 @@ class AgentNetwork:
     def _answer(self, asked: ChildRequest) -> Answer:
         """Answers a child's request as the root would."""
         if self._stopping:
-            return answer_of(503, {"error": f"node {self._options.node!r} is about to end"}, 1.0)
+            return refusal_of(503, f"node {self._options.node!r} is about to end", 1.0)
         words = [unquote(word) for word in asked.path.split("/")[1:]]
         match asked.method, words:
             case "POST", ["streams", stream] if stream.endswith(".panes"):
@@ -260,7 +259,7 @@ class AgentNetwork:
             f"this is the agent of node {self._options.node!r}, a parent for the jobs {jobs}: it "
             f"takes /streams/JOB.panes and /jobs/JOB/news; got {asked.path[:200]!r}"
         )
-        return answer_of(404, {"error": error})
+        return refusal_of(404, error)
 
 
 def _news(link: JobLink, asked: ChildRequest) -> Answer:
@@ -277,5 +276,5 @@ def _news(link: JobLink, asked: ChildRequest) -> Answer:
                 float(fields.get("wait", ["0"])[0]),
             )
     except (ValueError, msgspec.DecodeError) as error:
-        return answer_of(400, {"error": f"this is not a valid question for news: {error}"})
+        return refusal_of(400, f"this is not a valid question for news: {error}")
     return answer_of(200, link.decisions.answer(question))

@@ -5,9 +5,12 @@ Files are listed, opened, read and split into lines once, however many jobs take
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from math import gcd
 
+from millstream.agent.log.array_files import check_lines
 from millstream.agent.log.line_slices import Slicer
 from millstream.agent.log.log_files import LogGap
 from millstream.agent.log.log_follower import LogFollower
@@ -35,11 +38,12 @@ class NodeLog:
         self._once, self._around, self._notes = once, around, notes
         self._slicer = Slicer(around.clock)
         self._looked = around.clock() - LOOK
+        self._logs = job.placed.logs
         self._unit = job.pane_size
         """Files are read in turns of this length on the axis: it divides all jobs' panes."""
         self.seen = around.wall()
-        """The wall time just before the last look at the files. Lines written by then are known,
-        however long the loop was held up since."""
+        """The wall time just before the last look at the files. All lines written before it are
+        known, even if the loop has been held up since."""
         self.read_bytes = 0
         self.follower = LogFollower(
             patterns,
@@ -53,7 +57,7 @@ class NodeLog:
             scratch=job.folder,
             framing=job.framing,
         )
-        job.follower = self.follower
+        job.cursor.follower = self.follower
         notes.of_files(self.follower)
 
     @property
@@ -69,7 +73,7 @@ class NodeLog:
     def add(self, job: JobPanes) -> None:
         """Add a job that is at the same position."""
         self.jobs.append(job)
-        job.follower = self.follower
+        job.cursor.follower = self.follower
         if job.stamps is not None:
             self.follower.stamps.append(job.stamps)
         self._divide()
@@ -92,7 +96,7 @@ class NodeLog:
         ) and all(file_id in theirs or self.follower.is_read(file_id) for file_id in mine)
 
     def look(self) -> None:
-        """Look at the files, if that is due; never in the middle of a chunk."""
+        """Look at the files, if that is due. Called only between two chunks."""
         now = self._around.clock()
         if now - self._looked >= LOOK and not self._once:
             self._looked, self.seen = now, self._around.wall()
@@ -101,6 +105,7 @@ class NodeLog:
 
     def read(self, most: Mapping[str, int] | None = None) -> bool:
         """Read the next lines and pass them to the jobs. False if there is nothing to read for now.
+        Raises CommandError if a file has no lines that can be read.
 
         A file in `most` is read no farther than the offset given there.
         """
@@ -108,6 +113,9 @@ class NodeLog:
         chunk = self.follower.read(most)
         if chunk is None:
             return False
+        if chunk.start <= len(BOM_UTF8):
+            data = BytesIO(chunk.data)
+            check_lines(self._logs, chunk.file.path, data.read, growing=not self._once)
         self.read_bytes += chunk.size
         if chunk.too_long:
             for job in self.jobs:

@@ -25,7 +25,7 @@ PLACED = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
-    """The settings of an agent. CommandError if they do not fit together."""
+    """The settings of an agent. Raises CommandError if they do not fit together."""
 
     node: str
     patterns: tuple[str, ...]
@@ -79,7 +79,7 @@ class AgentOptions:
         if self.parent is not None and self.serve is not None and not self.children:
             raise CommandError(
                 "--parent and --serve need --children, in a tree that is laid by hand; leave "
-                "--parent out, and the root finds both"
+                "--parent out, and the root places the agent and its children"
             )
         if self.advertise is not None and self.serve is None:
             raise CommandError("--advertise needs --serve: it is the address of its server")
@@ -92,7 +92,7 @@ class AgentOptions:
 
     @property
     def laid(self) -> bool:
-        """True if the tree is laid by hand; else the root places this agent."""
+        """True if the tree is laid by hand; otherwise the root places this agent."""
         return self.parent is not None or bool(self.children)
 
     @property

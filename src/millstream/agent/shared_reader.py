@@ -10,7 +10,7 @@ reader in all files, its own reader is closed, and it takes the lines of the mai
 behind, it reads up to `QUICKER` chunks for each chunk of the main reader, so that it catches up.
 The jobs of the main reader go on meanwhile.
 
-So each job gets every line after its restart point once, whatever the others do.
+So each job gets every line after its restart point once, independently of the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ QUICKER = 2
 
 
 class SharedReading:
-    """The main reader, and those that catch up with it. Used by one thread."""
+    """The main reader, and the readers that catch up with it. Used by one thread."""
 
     def __init__(self, open_reader: Callable[[JobPanes], NodeLog]) -> None:
         self._open = open_reader

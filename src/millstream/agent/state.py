@@ -43,7 +43,7 @@ class FolderLock:
     """A folder that this process alone uses."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises StoreLocked if another agent uses it, StoreError if it cannot be made."""
+        """Raises StoreLocked if another agent uses it, StoreError if it cannot be created."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
             flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
@@ -106,7 +106,7 @@ class State:
                 panes = [_size(span.axis, size) for size in (before.pane, span.pane)]
                 raise StoreError(
                     f"{self.folder}: the panes of job {placed.name!r} were {panes[0]} and are "
-                    f"{panes[1]} now; if that is meant, give the root a new store (or the job a "
+                    f"{panes[1]} now; if that is intended, give the root a new store (or the job a "
                     "new name) and this agent a new --state"
                 )
             raise StoreError(

@@ -1,4 +1,4 @@
-"""The messages at the end of an agent: what it read, what became of it, what is still to do."""
+"""The messages at the end of an agent: what it read, how the records were counted, what is left."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def summary(status: JobStatus, state: Path) -> list[str]:
     if status.gaps:
         sentences.append(
             f"{_many(status.gaps, 'gap')} in the log: lines were lost before they were read; "
-            "the panes that may have had them say so"
+            "the panes that may have had these lines say so"
         )
     for why, count in sorted(status.shed_why.items()):
         hint = ""
@@ -43,7 +43,7 @@ def summary(status: JobStatus, state: Path) -> list[str]:
 
 
 def undone(status: JobStatus) -> str:
-    """Returns what is left to be done; empty if nothing is."""
+    """Returns what is left to do; empty if there is nothing."""
     panes = status.unsent
     if not panes:
         return "" if status.log_at_end else "the log is not read to its end"

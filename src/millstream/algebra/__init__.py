@@ -2,8 +2,9 @@
 
     from millstream import App, algebra
 
-    app = App("shop") app.source("sales", key="product") app.aggregate("sales",
-    algebra=algebra.sum("amount"), name="revenue")
+    app = App("shop")
+    app.source("sales", key="product")
+    app.aggregate("sales", algebra=algebra.sum("amount"), name="revenue")
 
 Each function returns an `Algebra` (`millstream.model.algebra` says what it guarantees). `of` is a
 field of the event's value, a dotted path or a function of the value. Without it the value itself is
@@ -20,6 +21,10 @@ merge more events into it.
 Exact: `count`, `sum`, `mean`, `variance`, `min`, `max`, `histogram`, `top` with `by`. With a stated
 error: `distinct`, `quantiles`, `top` without `by`. The reasons for the choice of each sketch are in
 docs/design/2026-11-15-sketches.md.
+
+`totals` has count, sum, mean and variance, `extremes` min and max; the others have modules of their
+own. `field_picker` picks what they are given, `exact` adds without rounding, `sums_by_key` does so
+for many keys at once, and `buckets` counts by bucket.
 """
 
 from collections.abc import Callable

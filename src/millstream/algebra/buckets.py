@@ -1,10 +1,9 @@
 """Counts by bucket, few enough for a slate, and independent of the order of merging.
 
-A bucket is an int. Neighbours can be joined repeatedly. Each joining is one **level**. `join`
-returns the bucket into which a bucket goes some levels up. When more than `limit` buckets are not
-empty, all are joined at the next level (Epicoco et al., *UDDSketch*, 2020). The level is the lowest
-at which all counts fit, since a part never needs a higher level than the whole. So the order of
-merging does not show. Only `take_out` does not lower the level again.
+A bucket is an int. Going up one **level** joins neighbouring buckets in pairs. When more than
+`limit` buckets are not empty, all counts go up a level (Epicoco et al., *UDDSketch*, 2020). Merging
+stops at the lowest level at which all counts fit, and a part never needs a higher level than the
+whole. So the result does not depend on the order of merging. `take_out` never lowers the level.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 Join = Callable[[int, int], int]
-"""Returns the bucket into which a bucket goes after this many more levels."""
+"""Maps a bucket to the bucket that contains it, this many levels up."""
 
 
 @dataclass(slots=True)

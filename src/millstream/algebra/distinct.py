@@ -7,7 +7,7 @@ list is sorted, or the order-dependent estimate is removed and marked as such (t
 estimates from the registers alone). Equal items give equal bytes, for any order and any tree of
 merging (tested). The library can read them in Python, Java and C++.
 
-Two items are the same if their canonical JSON is: 1 and "1" are two, and so are 1 and 1.0.
+Two items are the same if their canonical JSON is the same: 1, 1.0 and "1" are three items.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _ESTIMATE_BY_ORDER = slice(8, 16)
 def distinct(of: Of = None, error: float = 0.02) -> Algebra:
     """Counts the different items, within a relative error.
 
-    `error` is one standard deviation, from 0.002 to 0.2. The sketch has as many registers of a byte
-    as that needs (0.02: 4096). `low` and `high` are two standard deviations away.
+    `error` is one standard deviation, from 0.002 to 0.2. It determines how many registers of one
+    byte the sketch has (0.02: 4096). `low` and `high` are two standard deviations away.
     """
     lg = _registers(error)
     stated = f"{100 * _SPREAD / math.sqrt(2**lg):.2g}% at one standard deviation"
@@ -60,9 +60,8 @@ def distinct(of: Of = None, error: float = 0.02) -> Algebra:
 
     def write(partial: Any) -> dict[str, Any]:
         content = canonical(_result(partial).serialize_compact())
-        sketch = _library().hll_sketch.deserialize(
-            content
-        )  # to get the estimate that does not depend on the order
+        # Read back, since only the canonical sketch's estimate is independent of the order.
+        sketch = _library().hll_sketch.deserialize(content)
         return {
             "distinct": round(sketch.get_estimate()),
             "low": math.floor(sketch.get_lower_bound(2)),

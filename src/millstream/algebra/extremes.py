@@ -25,8 +25,8 @@ def max_of(of: Of = None) -> Algebra:
 
 
 def settled(number: Number | None) -> Number | None:
-    """Returns zero without a sign: 0.0 and -0.0 are equal, so the order of arrival must not
-    show."""
+    """Returns the number, with -0.0 as 0.0: they are equal, so which one is kept depends on the
+    order of arrival."""
     return 0.0 if type(number) is float and number == 0 else number
 
 

@@ -1,8 +1,8 @@
 """Picks an algebra's input from an event: a field, a path, a function, or the whole value.
 
 If it is missing or has the wrong type, InputError is raised. The event then becomes a dead letter,
-whose message says what to fix. The `gathering` functions pick from many values at once. They only
-have to fail where the others would, since the events are then lifted one by one.
+whose message says what to fix. The `gathering` functions pick from many values at once. They may
+raise any error where the others raise InputError: the events are then lifted one by one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from millstream.codec import encode_value
 from millstream.errors import CodecError, DefinitionError, InputError
 from millstream.model.event import Event
+from millstream.model.path import guarded, shortened
 from millstream.model.path import picker as path_picker
 
 Of = str | Callable[[Any], Any] | None
@@ -43,25 +44,14 @@ def picker(name: str, field: Of) -> Callable[[Event], Any]:
         return itemgetter(3)  # the value; attribute access would be slower
     where = where_of(name, field)
     if callable(field):
-        return _calling(field, where)
+        call = guarded(field, where)
+        return lambda event: call(event.value)
     if not isinstance(field, str) or not field:
         raise DefinitionError(
             f"{name}(of=) must be a field, a dotted path or a function of the value; got {field!r}"
         )
     pick = path_picker(field, where)
     return lambda event: pick(event.value)
-
-
-def _calling(field: Callable[[Any], Any], where: str) -> Callable[[Event], Any]:
-    def pick(event: Event) -> Any:
-        try:
-            return field(event.value)
-        except Exception as error:
-            raise InputError(
-                f"{where}: its function raised {type(error).__name__}: {error}"
-            ) from error
-
-    return pick
 
 
 def number_picker(name: str, field: Of) -> Callable[[Event], Number]:
@@ -85,7 +75,7 @@ def finite(value: Any, where: str) -> Number:
         if math.isfinite(value):
             return value
         raise InputError(f"{where}: must be a finite number; got {value!r}")
-    raise InputError(f"{where}: must be a number; got {_shown(value)}")
+    raise InputError(f"{where}: must be a number; got {type(value).__name__} {shortened(value)}")
 
 
 def item_picker(name: str, field: Of) -> Callable[[Event], str]:
@@ -103,11 +93,18 @@ def item_text(item: Any, where: str) -> str:
     """Returns an item's canonical JSON: two items are the same if theirs are. Raises InputError if
     it has none."""
     if type(item) is bytes:
-        raise InputError(f"{where}: must be what JSON can carry; got bytes: name a function of it")
+        raise InputError(
+            f"{where}: must be what JSON can carry; got bytes: use a function that converts them"
+        )
     try:
         return encode_value(item).decode()
     except CodecError as error:
         raise InputError(f"{where}: {error}") from None
+
+
+def plain_field(field: Of) -> str | None:
+    """Returns the field that is all that is picked from a value; None if more is needed."""
+    return field if isinstance(field, str) and "." not in field else None
 
 
 def gathering(field: Of) -> Callable[[Sequence[Any]], Iterable[Any]]:
@@ -139,7 +136,8 @@ def gathering_numbers(field: Of) -> Callable[[Sequence[Any]], tuple[list[Number]
         whole = float not in kinds
         if whole and numbers and not (min(numbers) >= -LARGEST and max(numbers) <= LARGEST):
             raise OverflowError("an int is too great")
-        if not whole and not all(map(math.isfinite, numbers)):  # too great an int raises
+        # isfinite itself raises OverflowError for an int that is too great.
+        if not whole and not all(map(math.isfinite, numbers)):
             raise ValueError("not all are finite")
         return numbers, whole
 
@@ -158,8 +156,3 @@ def gathering_items(field: Of) -> Callable[[Sequence[Any]], list[str]]:
 
 def _name_of(function: Callable[[Any], Any]) -> str:
     return getattr(function, "__name__", None) or repr(function)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

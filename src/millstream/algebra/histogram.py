@@ -3,7 +3,8 @@
 A bin includes its lower end and not its upper one. With `bins`, numbers below the first or above
 the last end have a bin too. With `width`, bins start at multiples of it (of its decimal value: 0.3
 starts the fourth bin of width 0.1). Only bins that are not empty are kept, and past 1000 of them
-the width doubles (`millstream.algebra.buckets`). The order of merging does not show.
+the width doubles (`millstream.algebra.buckets`). The result does not depend on the order of
+merging.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from millstream.errors import DefinitionError, InputError
 from millstream.model.algebra import Algebra
 
 LIMIT = 1000
-"""The most bins."""
+"""The maximum number of bins."""
 
 FARTHEST = 2**50
-"""The most widths from zero that a number may be away: past that, floats cannot tell two bins
+"""The greatest distance of a number from zero, in widths: past it, floats cannot tell two bins
 apart."""
 
 
@@ -49,9 +50,7 @@ def histogram(
     {'histogram': [[None, 0, 0], [0, 10, 0], [10, None, 0]], 'count': 0}
     """
     if (bins is None) == (width is None):
-        raise DefinitionError(
-            "histogram() takes either bins=, a list of where they meet, or width="
-        )
+        raise DefinitionError("histogram() takes either bins=, a list of their ends, or width=")
     if bins is not None:
         return _of_bins(of, _ends(bins))
     return _of_width(of, _width(width))
@@ -106,10 +105,10 @@ class Width:
         return top // self.bottom if top % self.bottom == 0 else top / self.bottom
 
     def place(self, number: Number) -> int:
-        """Returns the bin of a number, by the starts that are shown."""
+        """Returns the bin of a number, so that it agrees with the rounded `start` of each bin."""
         if type(number) is int:
             return number * self.bottom // self.top
-        # It may be off by one, since floats are rounded.
+        # The division is rounded, so the bin may be off by one.
         near = math.floor(number / (self.top / self.bottom))
         while number < self.start(near):
             near -= 1
@@ -182,7 +181,9 @@ def _ends(bins: Any) -> tuple[Number, ...]:
     ends = tuple(_number("bins", end) for end in bins)
     for before, after in pairwise(ends):
         if before >= after:
-            raise DefinitionError(f"histogram(bins=) must grow; got {after!r} after {before!r}")
+            raise DefinitionError(
+                f"histogram(bins=) must be in ascending order; got {after!r} after {before!r}"
+            )
     return ends
 
 

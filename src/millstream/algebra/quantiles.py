@@ -3,10 +3,10 @@
 The bits of a positive float, read as an int, grow with it. The first bits are the exponent and the
 start of the mantissa. So dropping the last bits leaves a bucket whose ends are close: with b bits
 of the mantissa kept, any value in it is within `1 / (2**(b+1) + 1)` of its middle. The counts are
-ints and nothing is rounded, so the order of merging does not show, and the same floats give the
-same bytes on every machine. Only buckets that are not empty are kept, at most 2048 for an error of
-0.01. Past that, neighbours are joined and the error about doubles (`millstream.algebra.buckets`).
-The slate then states the greater error.
+ints and nothing is rounded, so the result does not depend on the order of merging, and the same
+floats give the same bytes on every machine. Only buckets that are not empty are kept, at most 2048
+for an error of 0.01. Past that, neighbours are joined, which roughly doubles the error
+(`millstream.algebra.buckets`). The slate then states the greater error.
 
 A value nearer to zero than 1e-280 may count as zero.
 """
@@ -29,8 +29,8 @@ from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
 
 OCTAVES = 32
-"""The number of doublings that a key's numbers may span at the requested error: a factor of four
-thousand million. The limit of buckets is this times the buckets of one doubling."""
+"""A key's numbers may span this many doublings (a factor of four thousand million) at the requested
+error. The limit of buckets is this times the buckets of one doubling."""
 
 LEAST_ERROR, MOST_ERROR = 0.001, 0.3
 MANTISSA = 52
@@ -42,8 +42,8 @@ _GREATEST: int = _bits.unpack(_float.pack(sys.float_info.max))[0]
 def quantiles(
     of: Of = None, at: Sequence[float] = (0.5, 0.9, 0.99), error: float = 0.01
 ) -> Algebra:
-    """Computes the values that a share `at` of all numbers is not above, each within a relative
-    error.
+    """Computes quantiles: for each share in `at`, the value that this share of all numbers does not
+    exceed, within a relative error.
 
     >>> algebra = quantiles("ms", at=[0.5])
     >>> algebra.write(algebra.zero())["quantiles"]
@@ -113,9 +113,8 @@ def middle_of(bucket: int, bits: int) -> float:
 
 
 def _start(bucket: int, bits: int) -> float:
-    as_int = min(
-        bucket << (MANTISSA - bits), _GREATEST
-    )  # the last bucket ends at the greatest float
+    # The last bucket ends at the greatest float.
+    as_int = min(bucket << (MANTISSA - bits), _GREATEST)
     start: float = _float.unpack(_bits.pack(as_int))[0]
     return start
 

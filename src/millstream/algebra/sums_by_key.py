@@ -17,11 +17,11 @@ from millstream.algebra.field_picker import Number
 def sums_by_key(
     keys: Sequence[str], numbers: list[Number], whole: bool, powers: int
 ) -> tuple[Iterable[str], list[int], list[list[Exact]]]:
-    """Returns the keys, how many numbers each has, and their exact sums (for `powers` 2 also of
-    squares).
+    """Returns the keys, how many numbers each has, and their exact sums (with `powers=2` also those
+    of their squares).
 
-    Each key gets a number where it first comes, so that it is hashed only once for each event.
-    After that everything is counted by this number.
+    The keys are numbered as they first occur, and all sums are by that number, so that a key is
+    hashed only once for each event.
     """
     import numpy as np
 
@@ -63,7 +63,7 @@ def _units(numbers: list[Number], whole: bool) -> tuple[list[int], int]:
 
     floats = np.array(numbers, dtype=np.float64)
     if any(type(number) is int and abs(number) > 2**53 for number in numbers):
-        raise OverflowError("an int that no float may be equal to: lift one by one")
+        raise OverflowError("a float may not hold this int exactly: lift one by one")
     mantissas, exponents = np.frexp(floats)
     exponents -= 53  # a float has 53 bits
     exponents[mantissas == 0] = 0

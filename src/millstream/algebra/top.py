@@ -36,7 +36,7 @@ from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
 
 MOST = 10_000
-"""The limit of k and of the items kept: a slate is read and written whole."""
+"""The limit of k and of `keep`: a slate is read and written as a whole."""
 
 
 Best = dict[str, Number]
@@ -47,8 +47,7 @@ def top(k: int, of: Of = None, by: Of = None, keep: int | None = None) -> Algebr
     """Finds the k items with the greatest `by`, or without it the k most frequent ones.
 
     `keep` (only without `by`) is the number of items that the summary holds. Default: 8 * k, at
-    least
-    256.
+    least 256.
     """
     _whole("k", k)
     if by is not None:

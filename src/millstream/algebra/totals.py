@@ -23,7 +23,13 @@ from millstream.algebra.exact import (
     square,
     subtract,
 )
-from millstream.algebra.field_picker import Of, gathering_numbers, given, number_picker
+from millstream.algebra.field_picker import (
+    Of,
+    gathering_numbers,
+    given,
+    number_picker,
+    plain_field,
+)
 from millstream.algebra.sums_by_key import sums_by_key
 from millstream.model.algebra import Algebra
 
@@ -49,11 +55,12 @@ def count() -> Algebra:
         gather=lambda keys, _: Counter(keys),
         needs_values=False,
         counted=int,
+        whole="count",
     )
 
 
 def sum_of(of: Of = None) -> Algebra:
-    """The exact sum of a number: `{"sum": 7}`. If it would be rounded, `exact` has all of it.
+    """The exact sum of a number: `{"sum": 7}`. If `sum` is rounded, `exact` has the exact sum.
 
     >>> algebra = sum_of("amount")
     >>> algebra.write(algebra.merge(algebra.read({"sum": 0.1}), algebra.read({"sum": 0.25})))
@@ -75,6 +82,9 @@ def sum_of(of: Of = None) -> Algebra:
         write=lambda total: _written({}, sum=total),
         read=lambda slate: _read(slate, "sum"),
         gather=gather,
+        number=plain_field(of),
+        totalled=lambda _, total: total,
+        whole="sum",
         arguments=given(of=of),
     )
 
@@ -107,13 +117,15 @@ def mean(of: Of = None) -> Algebra:
         write=write,
         read=lambda slate: (slate["count"], _read(slate, "sum")),
         gather=gather,
+        number=plain_field(of),
+        totalled=lambda n, total: (n, total),
         arguments=given(of=of),
     )
 
 
 def variance(of: Of = None) -> Algebra:
-    """The sample variance and standard deviation of a number (divided by one less than the count,
-    as in SQL; null below two events), from the exact sums of the numbers and of their squares.
+    """The sample variance and standard deviation of a number (with the divisor n - 1, as in SQL;
+    null below two events), from the exact sums of the numbers and of their squares.
 
     >>> algebra = variance()
     >>> algebra.write((2, 4, 10))
@@ -162,8 +174,8 @@ def variance(of: Of = None) -> Algebra:
 
 
 def _written(slate: dict[str, Any], **numbers: Exact) -> dict[str, Any]:
-    """Adds the numbers for readers to a slate. Where a number would be rounded, `exact` (or
-    `exact_squares`) has the exact number."""
+    """Adds the numbers to a slate. If a number is rounded, `exact` (or `exact_squares`) has the
+    exact number."""
     for name, number in numbers.items():
         slate[name] = shown(number)
         text = rest(number)

@@ -4,9 +4,9 @@
 section 4). The file names the functions and the graph; it builds the same `App` as the decorators:
 
     [app]                 name, order, on_error, slate_warn, slate_limit
-    [streams.NAME]        source = true | "json:DIR", key, ts, unit, time_format, zone, ahead, jump,
-                          lateness, idle, pattern, starts, encoding, delimiter;
-                          output = true, sink = "parquet:DIR" | "sqlite:FILE"; delay;
+    [streams.NAME]        source = true | "json:DIR", key, ts, unit, time_format, zone, until,
+                          ahead, jump, lateness, idle, pattern, starts, encoding, delimiter;
+                          output = true, sink = "parquet:DIR" | "sqlite:FILE"; delay, after;
                           action = true | "webhook:URL" | "line:FILE" | "stderr"
     [maps.NAME]           function = "module:name", subscribes, publishes
     [updates.NAME]        function, subscribes, publishes, slate, ttl, on_timer; or an aggregate:
@@ -24,7 +24,7 @@ section 4). The file names the functions and the graph; it builds the same `App`
                           { temporal = 0.5 } | { error = 0.05, confidence = 0.95 },
                           shed, seed, bounds, most, confidence
     [jobs.NAME.logs]      panes come from agents: format, pattern, starts, encoding, ts, unit,
-                          time_format, zone, ahead, jump, lateness, grace
+                          time_format, zone, until, ahead, jump, lateness, grace
     [feeds.NAME]          coherency, limit, k, t, keep, backfill, pushes, memory, ratio, policy,
                           latency, percentile, strategy
     [changes.UPDATE]      the changes of its slates as an output: name, sink
@@ -60,11 +60,11 @@ from millstream.settings.setting_values import PARSERS, check_address, check_for
 from millstream.toml import Document, Section, shown
 
 _SOURCE_TEXTS = (
-    *("unit", "time_format", "zone", "ahead", "jump", "lateness", "idle"),
+    *("unit", "time_format", "zone", "until", "ahead", "jump", "lateness", "idle"),
     *("pattern", "starts", "encoding", "delimiter"),
 )
 _SOURCE_KEYS = ("key", "ts", *_SOURCE_TEXTS)
-_STREAM_KEYS = ("source", *_SOURCE_KEYS, "output", "sink", "action", "delay")
+_STREAM_KEYS = ("source", *_SOURCE_KEYS, "output", "sink", "action", "delay", "after")
 _MAP_KEYS = ("function", "subscribes", "publishes")
 _ROOM_KEYS = ("limit", "overload", "overflow", "keep", "memory")
 _UPDATE_KEYS = (*_MAP_KEYS, "slate", "ttl", "on_timer", *_ROOM_KEYS, "immediate", "priority")
@@ -146,11 +146,14 @@ def _stream(app: AppDefinition, section: Section, settings: dict[str, Any]) -> N
                 raise section.error(
                     key, f"{key!r} in {shown(section.path)} is for a source; add source = true"
                 )
-    output, delay = section.get("output", bool), section.get("delay", str)
+    output, times = section.get("output", bool), {}
+    for key in ("delay", "after"):
+        if key in section.values:
+            times[key] = section.get(key, str)
     if sink is not None and output is False:
         raise section.error("sink", f"{shown(section.path)} has a sink, so it must be an output")
-    if delay is not None or not section.values:
-        app.stream(name, **({} if delay is None else {"delay": delay}))
+    if times or not section.values:
+        app.stream(name, **times)
     if output or sink is not None:
         app.output(name)
     action = section.get("action", bool, str)

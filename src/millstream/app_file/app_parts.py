@@ -15,7 +15,8 @@ from millstream.feeds import Feeds
 from millstream.model.app import AppDefinition
 from millstream.nearest import did_you_mean
 from millstream.toml import Document, Section, shown
-from millstream.windows import Area, Error, FieldMap, Job, Logs, Spatial, Temporal
+from millstream.windows import FieldMap, Job, Logs
+from millstream.windows.fidelity import FIDELITIES
 
 
 def element(app: AppDefinition, section: Section) -> None:
@@ -110,14 +111,13 @@ def job(app: AppDefinition, section: Section) -> None:
 def _fidelity(section: Section) -> Any:
     """Parses `{ area = 0.5 }`, `{ spatial = 0.5 }`, ...; further keys are options of the kind."""
     table = section.need("fidelity", dict)
-    kinds = {kind.__name__.lower(): kind for kind in (Area, Spatial, Temporal, Error)}
-    named = [kind for kind in table if kind in kinds]
-    kind = kinds[named[0]] if len(named) == 1 else None
+    named = [kind for kind in table if kind in FIDELITIES]
+    kind = FIDELITIES[named[0]] if len(named) == 1 else None
     options = () if kind is None else tuple(signature(kind).parameters)[1:]
     if kind is None or not table.keys() <= {*named, *options}:
         raise section.error(
             "fidelity",
-            f"'fidelity' in {shown(section.path)} must have one of {', '.join(kinds)}, as in "
+            f"'fidelity' in {shown(section.path)} must have one of {', '.join(FIDELITIES)}, as in "
             f"{{ area = 0.5 }}, with area drawn, with error confidence; "
             f"got {', '.join(table) or 'none'}",
         )

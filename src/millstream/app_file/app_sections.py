@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from millstream.algebra import BUILT_IN
-from millstream.elements.aggregates import algebra_of
+from millstream.elements.standard.aggregates import algebra_of
 from millstream.errors import DefinitionError
 from millstream.modules import import_object
 from millstream.nearest import did_you_mean

@@ -1,17 +1,17 @@
-"""Backs up a store, which may run meanwhile: everything as of one committed batch.
+"""Backs up a store as of one committed batch, also while its application runs.
 
 The order matters, because the store changes during the backup. It copies:
 
 1. the progress of actions, and of Spark jobs that pour into sources, so that nothing counts as done
    that is not in the logs;
 2. the last committed batch, with a view of every shard as of it;
-3. output of that batch that the sinks may not have yet;
-4. the event logs: those of sources up to their current end (the restored store reads the records
-   that came after the batch); those of outputs up to the batch or, if its output was still staged,
-   up to the batch before: the restored store publishes it;
+3. output of that batch that the sinks may not have yet, the lists of files taken in, and packages;
+4. the event logs: those of sources up to their current end, from which the restored store reads the
+   records that came after the batch; those of outputs up to the batch, or up to the batch before if
+   its output is still staged, since the restored store then publishes it;
 5. the rows.
 
-The data of sinks outside of the store is not part of a backup.
+What sinks have written outside of the store is not part of a backup.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def back_up(store: Path, place: Place, say: Callable[[str], None]) -> BackupReco
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files of a folder, without those that are about to replace another (`durable`)."""
+    """The files of a folder, without the temporary ones of `durable`."""
     paths = folder.rglob("*") if folder.is_dir() else ()
     unfinished = re.compile(r"\..+\.tmp")
     return sorted(p for p in paths if p.is_file() and not unfinished.fullmatch(p.name))
@@ -127,7 +127,7 @@ def _poured_files(folder: Path) -> Iterator[tuple[Path, bytes]]:
                 files = [path.parent / Path(name).name for name in names]
                 contents = [(path, record), *((file, file.read_bytes()) for file in files)]
             except FileNotFoundError:
-                time.sleep(PAUSE)  # it was appended meanwhile, and the record has changed
+                time.sleep(PAUSE)  # the lines were appended meanwhile, and the record has changed
                 continue
             yield from contents
             break
@@ -203,7 +203,8 @@ def _log_files(log: Path, query: str, last: int) -> Iterator[tuple[str, bytes]]:
 
 
 def _cut(content: bytes, offset: int, first: int, query: str, last: int) -> tuple[int, int] | None:
-    """The position in a segment at which output of batches after `last` begins; None if none."""
+    """The position in a segment where output of batches after `last` begins; None if there is
+    none."""
     for block in walk_bytes(content, offset, first):
         for tag in block.tags():
             tag_query, _, rest = tag.tag.partition(":")

@@ -1,8 +1,8 @@
 """Divides content into chunks, which are stored once, compressed, many in one object.
 
 The key of a row decides whether a chunk ends there. So a row that is changed, added or removed
-changes one chunk and leaves the others as they were. Files, which only grow, are cut at equal
-lengths.
+changes the chunk that it is in, or the two at its ends, and leaves the others as they were. Files,
+most of which only grow, are cut at equal lengths.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def file_chunks(content: bytes) -> Iterator[bytes]:
 
 
 class ChunkWriter:
-    """Writes the chunks that the backup before does not have."""
+    """Writes the chunks that the previous backup does not have."""
 
     def __init__(self, place: Place, before: BackupRecord | None) -> None:
         self._place = place

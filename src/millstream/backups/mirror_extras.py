@@ -1,9 +1,9 @@
-"""Adds to a mirror of a shared store what a backup needs besides.
+"""Adds what a backup needs to a mirror of a shared store.
 
 A mirror has the shards, the progress and the facts of the last commit, for readers. A backup also
-needs the progress of actions and the records of what was poured (`before_commit`: they may only be
-older than the logs), then the staged output and the packages of jobs (`after_commit`), and with the
-logs the positions of their readers (`bring_readers`).
+needs the progress of actions and the records of what was poured, which must not be newer than the
+logs (`before_commit`), then the staged output and the packages of jobs (`after_commit`), and with
+the logs the positions of their readers (`bring_readers`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from millstream.stores.shared.shared_home import staged_in
 from millstream.stores.shared.staged_objects import staged_name
 
 PATIENCE = 60.0
-"""Seconds that the place may be away."""
+"""Seconds that the place may be unreachable."""
 
 
 def before_commit(place: Place, folder: Path) -> None:
@@ -57,7 +57,7 @@ def _fetch_poured(place: Place, folder: Path, source: str) -> None:
         names = [] if pending is None else pending.files
         lines = [persistent(partial(read, place, name), PATIENCE) for name in names]
         if None in lines:
-            continue  # it was appended meanwhile
+            continue  # the lines were appended meanwhile, and deleted
         folder.mkdir(parents=True)
         write_record(folder / LAST, record, synced=False)
         for name, content in zip(names, lines, strict=True):
@@ -76,7 +76,7 @@ def after_commit(place: Place, folder: Path, state: StoreState) -> None:
         data = inline.get(name)
         if data is None:
             data = persistent(partial(read, place, staged_name(name)), PATIENCE)
-        if data is not None:  # else the sinks have it
+        if data is not None:  # otherwise the sinks have it
             write_unsynced(staging / name, with_checksum(data))
     shown = decoded(read_record(folder / "progress"))
     shown.staged, shown.unpublished = progress.staged, progress.unpublished

@@ -1,9 +1,9 @@
 """Restores a backup to a shared store: writes everything to an empty place, and the commit last.
 
-The backup is first restored to a store in a folder of this host and checked whole (`restoration`).
-That store is copied to the place: the shards as bases, the logs and lists of files in pieces.
-Readers of the place find no store there meanwhile. If anything fails, all objects are deleted
-again.
+The backup is first restored completely, and checked, to a store in a folder of this host
+(`restoration`). That store is then copied to the place: the shards as bases, the logs and lists of
+files in pieces. Until the commit, readers find no store in the place. If anything fails, all
+objects are deleted again.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def _check_empty(place: Place) -> None:
     listed = next(iter(place.list("")), None)
     if listed is not None:
         raise StoreError(
-            f"{place.address}: there is something already ({listed.name}); name another place, or "
-            "delete it first"
+            f"{place.address}: must be empty, but has {listed.name}; name another place, or delete "
+            "it first"
         )
 
 
@@ -134,11 +134,11 @@ def _take(place: Place, home: Home, say: Callable[[str], None]) -> None:
         description=read_record(folder / "app.json"),
     )
     if not CommitLog(place).create(commit):
-        raise StoreError(f"{place.address}: another store was made there meanwhile")
+        raise StoreError(f"{place.address}: another store was created there meanwhile")
 
 
 def _bases(place: Place, home: Home, batch: int, say: Callable[[str], None]) -> list[BaseRef]:
-    """Write every shard as a base, which is its own last change."""
+    """Write every shard as a base. A shard's last change is then the base itself."""
     store = LmdbStore(home.shards, home.facts.shards)
 
     def base(shard: int) -> BaseRef:

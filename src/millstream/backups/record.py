@@ -2,7 +2,7 @@
 
 A folder of backups, or a place such as `s3://BUCKET/PREFIX`, holds
 
-    backups/ID        a record; ID is the time at which it was taken, and its batch
+    backups/ID        a record; ID is the time of the backup and its batch
     chunks/NAME       many chunks, written together
 
 A record is written last, so a backup that has a record is complete. Chunks are named by their
@@ -68,7 +68,7 @@ def read_record(place: Place, id: str) -> BackupRecord:
     data = read(place, RECORDS + id)
     if data is None:
         known = ", ".join(backup_ids(place)[-5:]) or "none"
-        raise StoreError(f"{place.address}: no backup {id!r} is there; the last ones are: {known}")
+        raise StoreError(f"{place.address}: there is no backup {id!r}; the last ones are: {known}")
     record = msgspec.msgpack.decode(data, type=BackupRecord)
     if record.format != FORMAT:
         raise StoreError(
@@ -89,7 +89,7 @@ def all_records(place: Place) -> Iterator[BackupRecord]:
 
 
 def write_record(place: Place, record: BackupRecord) -> None:
-    """Write the record, which completes the backup: all its chunks are written."""
+    """Write the record, which completes the backup. All its chunks must be written already."""
     name = RECORDS + record.id
     if not place.create(name, sealed(name, msgspec.msgpack.encode(record))):
         raise StoreError(f"{place.address}: there is a backup {record.id} already; try again")

@@ -1,8 +1,7 @@
 """Restores a backup to a store: completely and checked, or not at all.
 
 The store gets a new id, so that no sink confuses its batches with those of the store that was
-backed up: what it publishes is new to them. It is built in a temporary folder, which is renamed
-when all of it is on disk.
+backed up. It is built in a temporary folder, which is renamed when all of it is on disk.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def restore(place: Place, record: BackupRecord, store: Path, say: Callable[[str]
     Raises StoreError, and leaves nothing, if a part of the backup is missing or damaged.
     """
     if store.exists() and (not store.is_dir() or any(store.iterdir())):
-        raise StoreError(f"{store}: there is something already; name another folder")
+        raise StoreError(f"{store}: must be a new or an empty folder; name another")
     store.parent.mkdir(parents=True, exist_ok=True)
     temporary = store.with_name(f".{store.name}.{uuid4().hex[:8]}.tmp")
     temporary.mkdir(mode=0o700)

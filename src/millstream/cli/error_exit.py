@@ -7,9 +7,17 @@ from types import TracebackType
 
 import click
 
-from millstream.errors import CommandError, DefinitionError, MillstreamError, MissingExtra
+from millstream.errors import (
+    ClientError,
+    CommandError,
+    DefinitionError,
+    MillstreamError,
+    MissingExtra,
+)
 
 FAILED, WRONG = 1, 2
+UNAUTHORIZED = 401
+"""The status of a request without a token that the server knows."""
 
 
 def exit_code(error: MillstreamError) -> int:
@@ -18,7 +26,9 @@ def exit_code(error: MillstreamError) -> int:
 
 
 def show(error: MillstreamError) -> None:
-    click.echo(f"error: {error}", err=True)
+    needs_token = isinstance(error, ClientError) and error.status == UNAUTHORIZED
+    advice = "; name its file with --token-file, or set MILLSTREAM_TOKEN" if needs_token else ""
+    click.echo(f"error: {error}{advice}", err=True)
 
 
 def tell_in_one_line(error: MillstreamError) -> None:

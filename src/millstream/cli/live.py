@@ -62,6 +62,7 @@ class LiveLines:
 
         self._title = title
         self._rate = EventRate(clock)
+        self._is_running = False
         self._report: BatchSummary | None = None
         self._latency: float | None = None
         self._waited = 0.0
@@ -81,6 +82,9 @@ class LiveLines:
         if report.latency is not None:
             self._latency, self._waited = report.latency, report.waited
 
+    def running(self) -> None:
+        self._is_running = True
+
     def close(self) -> None:
         self._live.stop()
 
@@ -91,7 +95,8 @@ class LiveLines:
         text = Text(f"{self._title()}\n", no_wrap=True, overflow="ellipsis")
         report = self._report
         if report is None:
-            return text.append("starting Spark ...", style="dim")
+            state = "waiting for the first batch" if self._is_running else "starting"
+            return text.append(f"{state} ...", style="dim")
         latency = "-" if self._latency is None else f"{self._latency:.2f} s"
         latency += f" ({self._waited:.2f} s waiting for the horizon)" if self._waited else ""
         text.append(f"{self._rate():,.0f}", style="bold").append(" events/s", style="dim")

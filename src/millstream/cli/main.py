@@ -36,8 +36,9 @@ from millstream.cli.commands.tail import tail
 from millstream.cli.commands.tokens import tokens
 from millstream.cli.commands.vacuum import vacuum
 from millstream.cli.commands.verify import verify
-from millstream.cli.error_exit import exit_code, show
-from millstream.errors import MillstreamError
+from millstream.cli.error_exit import FAILED, exit_code, show
+from millstream.durable import GIVE_READING
+from millstream.errors import CommandError, MillstreamError
 from millstream.extras import needed_by
 from millstream.version import VERSION
 
@@ -63,6 +64,11 @@ class Commands(click.Group):
                 click.echo("".join(traceback.format_exception(error)).rstrip(), err=True)
             show(error)
             ctx.exit(exit_code(error))
+        except PermissionError as error:
+            if ctx.meta["millstream.debug"] or error.filename is None:
+                raise
+            show(CommandError(f"{error.filename}: {error.strerror}; {GIVE_READING}"))
+            ctx.exit(FAILED)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -30,6 +30,16 @@ def addresses(
     return addresses or None
 
 
+accept_loss = click.option(
+    "--accept-loss",
+    multiple=True,
+    metavar="NAME",
+    callback=lambda ctx, param, given: given or None,
+    help="Accept this loss, which `millstream plan` names, or 'all'. Repeatable.",
+)
+"""Adds `--accept-loss` to `run` and `migrate`."""
+
+
 def place_options(command: Command) -> Command:
     """Adds the addresses of sources, sinks and actions, and the store, to a command."""
     for option in (

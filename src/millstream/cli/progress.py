@@ -31,6 +31,9 @@ class Display(Protocol):
 
     def __call__(self, report: BatchSummary) -> None: ...
 
+    def running(self) -> None:
+        """Takes the news that everything has started: batches run from now on."""
+
     def close(self) -> None: ...
 
 
@@ -90,6 +93,9 @@ class Lines:
             if self._endless and not self._caught_up and report.bytes_done >= report.bytes_total:
                 self._caught_up = True
                 say("running; waiting for input")
+
+    def running(self) -> None:
+        """Shows nothing: a run that has input soon shows its first batch."""
 
     def close(self) -> None:
         with self._lock:
@@ -160,6 +166,9 @@ class Bar:
             words=f"{counted(report.total_events, 'event')}{troubles}",
         )
 
+    def running(self) -> None:
+        self._progress.update(self._task, words="the first batch")
+
     def close(self) -> None:
         self._progress.stop()
 
@@ -213,8 +222,8 @@ def _troubles(late: int, dead: int, dropped: int = 0, diverted: int = 0, evicted
     words = f", {late:,} late" if late else ""
     words += f", {dropped:,} dropped" if dropped else ""
     words += f", {diverted:,} diverted" if diverted else ""
-    words += f", {evicted:,} slate{'' if evicted == 1 else 's'} evicted" if evicted else ""
-    return words + (f", {dead:,} dead letter{'' if dead == 1 else 's'}" if dead else "")
+    words += f", {counted(evicted, 'slate')} evicted" if evicted else ""
+    return words + (f", {counted(dead, 'dead letter')}" if dead else "")
 
 
 def end_hints(result: RunSummary, *, final: bool) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from millstream.config import load
@@ -31,13 +30,14 @@ def pack_runtime(app: str, output: Path | None, include: tuple[Path, ...]) -> No
 
 def with_runtime(target: str | None, settings: Settings) -> Settings:
     """Returns the settings with the archive for executors on other machines, if there are any."""
-    if settings.runtime == INSTALLED or not (settings.listen or settings.runtime):
+    given, listen = settings.cluster.runtime, settings.cluster.listen
+    if given == INSTALLED or not (listen or given):
         return settings
     from millstream.packages.runtime_archive import check_runtime, kept_runtime, runtime_files
 
-    if settings.runtime:
-        check_runtime(Path(settings.runtime), VERSION)
+    if given:
+        check_runtime(Path(given), VERSION)
         return settings
-    folder = settings.store.parent / "runtime"
+    folder = settings.storage.store.parent / "runtime"
     path = kept_runtime(folder, runtime_files(target, VERSION))
-    return replace(settings, runtime=str(path))
+    return settings.changed(runtime=str(path))

@@ -36,13 +36,13 @@ def run_served(
     a server) and the event that stops the run; `also` is called with each batch, as the display is.
     With `stop` the caller stops the run: no signal is handled and nothing is displayed.
     """
-    serve = not settings.available_now if settings.serve is None else settings.serve
+    serve = not settings.batches.available_now if settings.serve is None else settings.serve
     with ExitStack() as open_:
         options = replace(options_of(settings), wait=True)
         serving = open_.enter_context(RunServer(options)) if serve else None
 
         def title() -> str:
-            where = (serving and serving.url) or settings.shown_store
+            where = (serving and serving.url) or settings.storage.shown
             return f"{app.name} is running: {where}"
 
         shown: list[Display] = []
@@ -50,8 +50,12 @@ def run_served(
         def show() -> None:
             """Opens the display, which says that Spark is starting: not before it is."""
             if stop is None:
-                shown.append(display(settings.available_now, time.monotonic, title))
+                shown.append(display(settings.batches.available_now, time.monotonic, title))
                 open_.callback(shown[0].close)
+
+        def running() -> None:
+            for lines in shown:
+                lines.running()
 
         def report(batch: BatchSummary) -> None:
             for lines in shown:
@@ -60,18 +64,31 @@ def run_served(
                 also(batch)
 
         def work(stop: threading.Event) -> RunSummary:
-            from millstream.spark.runner import run as run_on_spark
+            from millstream.spark.context_lease import early_lease
 
             def ready() -> None:
                 describe_app(app, settings)
-                if serving is not None and not settings.place:
+                if serving is not None and not settings.storage.place:
                     serving.start()
                 show()
-                if serving is not None and settings.place:
+                if serving is not None and settings.storage.place:
                     serving.start_later(lambda: served and served(serving.url, stop))
                 elif served is not None:
                     served(serving.url if serving is not None else "", stop)
 
-            return run_on_spark(app, settings, report, stop=stop, ready=ready, say=say)
+            with early_lease(app.name, settings.cluster) as lease:
+                # This import takes a while: meanwhile the JVM starts.
+                from millstream.spark.runner import run as run_on_spark
+
+                return run_on_spark(
+                    app,
+                    settings,
+                    report,
+                    stop=stop,
+                    ready=ready,
+                    running=running,
+                    say=say,
+                    lease=lease,
+                )
 
         return stoppable(work) if stop is None else work(stop)

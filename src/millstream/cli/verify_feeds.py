@@ -5,7 +5,7 @@ however many consumers there are. The same batch decides if the tables of consum
 can be compared with each other.
 
 A server adds to the batch the records that the application has not processed yet. So its feeds are
-compared only while these are nothing but views and marks of what was seen, which change no feed;
+compared only while these are views and marks of seen posts alone, which change no feed;
 and only if its batch is the one as of which the tables were read.
 """
 
@@ -107,7 +107,7 @@ class Verifying:
         if not self.differences and self.compared_none:
             result = (
                 "in the store all is well, but nothing was compared over HTTP, because records are "
-                "pending or batches go by; try again when it is calm"
+                "pending, or batches are committed too fast; try again when there is less traffic"
             )
             return "; ".join([*words, result])
         if not self.differences:

@@ -7,7 +7,8 @@ runs here, commands need no address.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +22,7 @@ from millstream.service.server_settings import token_of
 
 if TYPE_CHECKING:
     from millstream.client import Client
+    from millstream.client.wire import Wire
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT_URL = f"http://127.0.0.1:{PORT}"
@@ -71,6 +73,18 @@ def open_client(url: str | None, token_file: Path | None) -> Client:
 
     chosen = chosen_url(url, os.environ, Path(".millstream"))
     return Client(chosen, token=token_of(token_file))
+
+
+@contextmanager
+def open_wire(url: str | None, token_file: Path | None) -> Iterator[Wire]:
+    """The connections to the same server, for requests that the client has no call for."""
+    from millstream.client.wire import Wire
+
+    wire = Wire(chosen_url(url, os.environ, Path(".millstream")), token_of(token_file), 10.0, 8)
+    try:
+        yield wire
+    finally:
+        wire.close()
 
 
 def chosen_url(url: str | None, environ: Mapping[str, str], stores: Path) -> str:

@@ -1,8 +1,8 @@
 """Cuts events into NDJSON bodies, and remembers which event each line was.
 
 A batch has at most 500 events and 1 MiB. Events are taken one at a time, and a batch is yielded as
-soon as it is full, so a generator of any length is never held in memory. A line that is too long
-for the server is not sent at all.
+soon as it is full, so a generator of any length is never held in memory. A line that is longer
+than a body may be is not sent at all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from millstream.errors import CodecError
 
 MAX_EVENTS = 500
 MAX_BYTES = 1024 * 1024
-"""The maximum size of a body, and of one line: the server accepts no more."""
+"""The maximum size of a body, and of one line; a server accepts larger ones."""
 TEXT_WIDTH = 200
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _BYTES = (bytes, bytearray, memoryview)

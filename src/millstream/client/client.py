@@ -1,6 +1,6 @@
 """The client: sends events, reads slates and records.
 
-Every call may be retried (see retrying.py), and every event counts once: each batch of events has
+Every call may be retried (see `wire`), and every event counts once: each batch of events has
 its own idempotency key. `watch` and `tail` reconnect by themselves and continue where they were.
 Threads may share a client; an iterator belongs to the thread that reads it.
 """
@@ -80,7 +80,7 @@ class Client:
         self.feeds = FeedsClient(self._wire)
         """Follow, post and read feeds, if the application has them."""
         self._updates: set[str] = set()
-        """The updates that are known to exist, so that a 404 means that there is no slate."""
+        """The updates that are known to exist: for these a 404 means that there is no slate."""
 
     def __enter__(self) -> Client:
         return self

@@ -158,7 +158,7 @@ class FeedsClient:
         return self._asked(path_of("feeds", consumer), FeedPage, query, headers)
 
     def older(
-        self, consumer: str, *, cursor: str | None = None, **options: Any
+        self, /, consumer: str, *, cursor: str | None = None, **options: Any
     ) -> Iterator[FeedPage]:
         """Yields pages from the newest, or from a cursor, to the oldest post."""
         while True:
@@ -168,7 +168,7 @@ class FeedsClient:
             if cursor is None:
                 return
 
-    def newer(self, consumer: str, cursor: str, **options: Any) -> Iterator[FeedPage]:
+    def newer(self, /, consumer: str, cursor: str, **options: Any) -> Iterator[FeedPage]:
         """Yields pages of items newer than `cursor`, a page's `previous`, until there are no more
         now.
 
@@ -183,7 +183,7 @@ class FeedsClient:
                 return
             cursor = page.previous
 
-    def items(self, consumer: str, **options: Any) -> Iterator[Item]:
+    def items(self, /, consumer: str, **options: Any) -> Iterator[Item]:
         """Yields a whole feed, newest first, read lazily."""
         for page in self.older(consumer, **options):
             yield from page.items

@@ -280,7 +280,7 @@ def _connections(url: str, token: str | None, timeout: float) -> httpx.Client:
     try:
         base = httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise ClientError(f"the server's url is not one: {error}; got {url!r}") from None
+        raise ClientError(f"the server's url is not valid: {error}; got {url!r}") from None
     if base.scheme not in ("http", "https") or not base.host:
         raise ClientError(f"the server's url must begin with http:// or https://; got {url!r}")
     if token is not None and not re.fullmatch("[!-~]+", token):

@@ -93,7 +93,7 @@ def database_options(
     for word in given:
         if word not in _KNOWN[format]:
             raise DefinitionError(
-                f"{where}: {word!r} is no option; {did_you_mean(word, _KNOWN[format])}"
+                f"{where}: {word!r} is not an option; {did_you_mean(word, _KNOWN[format])}"
             )
     schema, table = _table(format, name, where)
     if format == CASSANDRA and "server" not in given:
@@ -121,11 +121,12 @@ def database_options(
 
 
 def check_secret(reference: str, where: str) -> None:
-    """Raises DefinitionError, which does not show it, unless `reference` locates a secret."""
+    """Raises DefinitionError unless `reference` locates a secret. The message does not show it,
+    since it may be the secret itself."""
     kind, colon, rest = reference.partition(":")
     if kind not in ("env", "file") or not colon or not rest:
         raise DefinitionError(
-            f"{where} must be {SECRET_FORMS}, where it is read from, and never the secret itself: "
+            f"{where} must be {SECRET_FORMS}, which locates the secret, never the secret itself: "
             "addresses are shown in logs and on the page"
         )
 

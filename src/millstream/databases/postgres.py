@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 5
 LOCK_TIMEOUT = "10s"
-"""The time to wait for another session's lock, before it counts as a failure."""
+"""The longest wait for another session's lock. After that the statement fails."""
 SILENCE_MS = 30_000
 """A connection counts as lost after this time without an acknowledgement of sent data."""
 

@@ -12,20 +12,19 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from uuid import uuid4
 
 from millstream.driver import cycle
 from millstream.driver.batch_plan.next_beat import next_beat
 from millstream.driver.batch_plan.pace import set_pace
 from millstream.driver.batch_plan.planner import BatchPlan, clock
-from millstream.driver.inputs.dead_input import DeadInput
+from millstream.driver.batch_warnings import BatchWarnings
 from millstream.driver.inputs.input_watch import POLL_SECONDS, RELOOK_SECONDS, InputWatch
-from millstream.driver.job import BatchJob, grouped
+from millstream.driver.job import BatchJob
 from millstream.driver.outputs.sink_retry import Stopped
 from millstream.driver.report import BatchSummary, told
 from millstream.driver.runner import Runner
-from millstream.driver.slate_warnings import LargeSlates, UnrankedSlates
 from millstream.driver.startup.start import Started
 from millstream.driver.worker_thread import WorkerThread
 from millstream.engine.final_phase import stepped
@@ -35,7 +34,7 @@ from millstream.engine.points import reach
 from millstream.engine.progress import Report, advanced
 from millstream.errors import MillstreamError
 from millstream.model.workflow import Workflow
-from millstream.settings.settings import Settings
+from millstream.settings.setting_parts import BatchSettings
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress
 
@@ -53,7 +52,7 @@ class Driver:
         self,
         home: Home,
         workflow: Workflow,
-        settings: Settings,
+        batches: BatchSettings,
         started: Started,
         report: OnReport | None = None,
         say: Callable[[str], None] | None = None,
@@ -63,12 +62,10 @@ class Driver:
         self.batches = 0
         self._say = say or (lambda sentence: None)
         self._stop = stop or threading.Event()
-        self._large = LargeSlates(workflow.slate_warn, workflow.slate_kinds)
-        self._unranked = UnrankedSlates()
-        self._dead = DeadInput()
+        self._warnings = BatchWarnings(workflow)
         self._home = home
         self._workflow = workflow
-        self._settings = settings
+        self._batches = batches
         self._report = report
         self._happened: queue.SimpleQueue[cycle.Happening | None] = queue.SimpleQueue()
         self._input_changed = True
@@ -90,15 +87,15 @@ class Driver:
         """Runs batches until there are no more, a stop is requested, or one fails."""
         self._runner = runner
         runner.prepare(self._plan)
-        self._tasks = self._settings.tasks or runner.parallelism
+        self._tasks = self._planner.tasks = self._batches.tasks or runner.parallelism
         watch = InputWatch(self._note_change)
         batches, background = WorkerThread("batches"), WorkerThread("publisher")
         self._threads = [batches, background]
-        machine = cycle.Cycle(self._settings.available_now, self._flushing.soft is not None)
+        machine = cycle.Cycle(self._batches.available_now, self._flushing.soft is not None)
         try:
             self._planner.watch(self._note_change)
             self._planner.look()
-            if not self._settings.available_now:
+            if not self._batches.available_now:
                 watch.follow(self._planner.folders)
             self._loop(machine, watch, batches, background)
         finally:
@@ -156,7 +153,7 @@ class Driver:
                 self._input_changed = True
         if happened is not None:
             return happened
-        if machine.phase is cycle.Phase.ENDED or self._settings.available_now:
+        if machine.phase is cycle.Phase.ENDED or self._batches.available_now:
             return None
         now = time.monotonic()
         idle = machine.phase is cycle.Phase.IDLE
@@ -221,7 +218,7 @@ class Driver:
             return cycle.StepFailed(error)
 
     def _next_plan(self, progress: Progress) -> BatchPlan | None:
-        if self._input_changed and not self._settings.available_now:
+        if self._input_changed and not self._batches.available_now:
             self._input_changed = False
             self._last_look = time.monotonic()
             self._planner.look()
@@ -246,16 +243,15 @@ class Driver:
             started=self._planner.started,
             final=plan.final,
             lane=plan.lane,
-            fresh={split.source for split in plan.splits},
-            target_seconds=self._settings.batch_seconds / 1e6,
+            fresh={split.source for group in plan.splits for split in group},
+            target_seconds=self._batches.batch_seconds / 1e6,
             step=plan.step,
         )
-        groups = grouped(plan.splits, self._tasks)
         path, shards = home.path.absolute(), home.facts.shards
         soft, shared = self._flushing.soft, self._flushing.shared_job()
         has_feedback = before.pending.feedback > 0
         return BatchJob(
-            beat, path, self._run_id, shards, self._tasks, groups, soft, shared, has_feedback
+            beat, path, self._run_id, shards, self._tasks, plan.splits, soft, shared, has_feedback
         )
 
     def _stage(self, plan: BatchPlan, reports: list[Report], before: Progress) -> Progress:
@@ -264,7 +260,7 @@ class Driver:
         staged = self._publisher.stage(plan.batch, reports, synced=synced)
         self._flushing.written(reports)
         reach("slates-committed", plan.batch)
-        self._dead.error = next((r.error for r in reports if r.error), self._dead.error)
+        self._warnings.note(reports)
         after = advanced(before, reports, plan.batch, plan.clock, plan.positions)
         if plan.step is not None:
             stepped(self._workflow, plan.step, after, reports)
@@ -273,14 +269,14 @@ class Driver:
         after.written = clock()
         after.timing.last_seconds = time.perf_counter() - self._began
         after.timing.seconds = before.timing.seconds + after.timing.last_seconds
-        target, warm = self._settings.batch_seconds / 1e6, self.batches > 0
-        most = self._settings.batch_bytes
+        target, warm = self._batches.batch_seconds / 1e6, self.batches > 0
+        most = self._batches.batch_bytes
         set_pace(before, after, plan.bytes, target=target, most=most, warm=warm)
         measure(
             before,
             after,
             reports,
-            oldest=(plan.oldest or plan.clock) if plan.splits else None,
+            oldest=(plan.oldest or plan.clock) if any(plan.splits) else None,
             clock=plan.clock,
             waits=self._plan.waits,
         )
@@ -321,7 +317,7 @@ class Driver:
 
     def _tell(self, before: Progress, after: Progress) -> cycle.Happening | None:
         try:
-            for sentence in self._sentences(before, after):
+            for sentence in self._warnings.sentences(before, after):
                 self._say(sentence)
             self._planner.commit(self._flushing.durable(after))
             if self._report is not None:
@@ -335,9 +331,4 @@ class Driver:
     @property
     def last_error(self) -> str:
         """The error of the last dead letter of this run."""
-        return self._dead.error
-
-    def _sentences(self, before: Progress, after: Progress) -> Iterable[str]:
-        yield from self._dead.sentences(before, after)
-        yield from self._large.sentences(after.functions, after.batch)
-        yield from self._unranked.sentences(after.functions, after.batch)
+        return self._warnings.last_error

@@ -96,7 +96,10 @@ def run(
     *,
     stop: threading.Event | None = None,
     ready: Callable[[], None] | None = None,
+    running: Callable[[], None] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> RunSummary:
     """Runs an application as `driver.run` does, without Spark."""
-    return driver_run.run(app, settings, InProcessRunner, report, stop=stop, ready=ready, say=say)
+    return driver_run.run(
+        app, settings, InProcessRunner, report, stop=stop, ready=ready, running=running, say=say
+    )

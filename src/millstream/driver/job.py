@@ -2,9 +2,10 @@
 
 Rows are `(task, (function, shard, frame))`: a frame holds thousands of deliveries to one function
 in one shard, so that few, large rows are moved. Three kinds of rows are not deliveries: a task's
-report, on its way to the driver; the mark that ends a task's rows; and on a cluster a task's seat,
-which keeps it on its host. A task that misses a mark has lost part of its input and must not
-commit: Spark ends the input of a cancelled task as if it were complete.
+report, on its way to the driver; the mark that ends a task's rows, with the greatest time of each
+source that its task, and those before it, have read; and on a cluster a task's seat, which keeps it
+on its host. A task that misses a mark has lost part of its input and must not commit: Spark ends
+the input of a cancelled task as if it were complete.
 """
 
 from __future__ import annotations
@@ -69,9 +70,3 @@ class BatchJob:
     """None if the store is a folder on this machine."""
     feedback: bool = True
     """True if the previous batch may have left feedback events in the shards."""
-
-
-def grouped(splits: list[SourceSplit], tasks: int) -> tuple[tuple[SourceSplit, ...], ...]:
-    """Distributes splits over the tasks of the first stage; returns at least one group."""
-    groups = max(1, min(tasks, len(splits)))
-    return tuple(tuple(splits[number::groups]) for number in range(groups))

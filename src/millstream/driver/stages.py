@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import msgspec
 
+from millstream.columnar.picked_fields import Fields
 from millstream.counted_nouns import counted
 from millstream.driver.inputs.jump_filter import without_jumps
 from millstream.driver.inputs.source_inputs import log_chunks, read_split
@@ -23,8 +24,9 @@ from millstream.driver.inputs.topic_chunks import topic_chunks
 from millstream.driver.job import END, REPORT, SEAT, BatchJob, Row, SourceSplit
 from millstream.driver.job_store import bases_of, place_of, stage, store_of
 from millstream.engine.columns import Columns
+from millstream.engine.frames import frame_of, of_frame
 from millstream.engine.intake import Intake
-from millstream.engine.layers import Task, run_whole
+from millstream.engine.layers import Task, continued, run_whole, seen_times
 from millstream.engine.plan import Plan
 from millstream.engine.points import reach
 from millstream.engine.progress import Report
@@ -37,7 +39,6 @@ from millstream.log.placed_blocks import LogObjects, placed_blocks
 from millstream.model.source import Source
 from millstream.sources.address import LOG
 from millstream.sources.formats import Chunk
-from millstream.sources.json_lines import Fields
 from millstream.sources.kafka_records import taken_source, topic_attributes
 from millstream.sources.named_format import format_named
 
@@ -47,6 +48,7 @@ INLINE_ROWS = 2_000
 """The most output rows that are sent with a report; more are staged in a file."""
 INLINE_BYTES = 4 * 1024 * 1024
 """The most bytes of dead letters that are sent with a report."""
+_decode_seen = msgspec.msgpack.Decoder(dict[str, int]).decode
 
 
 def whole_batch(plan: Plan, job: BatchJob, attempt: int) -> Report:
@@ -86,13 +88,13 @@ def _reading_stage(
     with Task(plan, job.beat, store_of(job), owned, attempt) as task:
         task.take_feedback()
         intakes: dict[SourceSplit, Intake | RetryIntake] = {}
-        for piece, intake in _read(job, task, job.splits[number]):
+        for piece, intake in _read(job, task, job.splits[number], many=True):
             intakes[piece] = intake
             if _gathered(task) >= FLUSH_EVENTS or task.router.full:
                 yield from _deliveries(job, task, partials=task.router.full)
         yield from _deliveries(job, task)
         yield report_row(_with_staged(job, task.finish(intakes.values())))
-    yield from _end_marks(job)
+    yield from _end_marks(job, seen_times(intakes.values()))
 
 
 def _feedback_stage(plan: Plan, job: BatchJob, partition: int, attempt: int) -> Iterator[Row]:
@@ -102,7 +104,7 @@ def _feedback_stage(plan: Plan, job: BatchJob, partition: int, attempt: int) -> 
         task.take_feedback()
         yield from _deliveries(job, task)
         yield report_row(_with_staged(job, task.finish()))
-    yield from _end_marks(job)
+    yield from _end_marks(job, {})
 
 
 def layer_stage(
@@ -118,24 +120,28 @@ def layer_stage(
     owned = range(partition, job.shards, job.tasks)
     last, ended = layer == len(plan.layers) - 1, 0
     inboxes: dict[tuple[int, int], Columns] = {}
+    seen: dict[str, int] = {}
     passing: list[Row] = []
     for task_number, (function, shard, frame) in rows:
         if function == END:
             ended += 1
+            for source, highest in _decode_seen(frame).items():
+                seen[source] = max(highest, seen.get(source, highest))
         elif function == SEAT:
             continue
         elif function == REPORT or plan.layer_of[function] != layer:
             passing.append((task_number, (function, shard, frame)))
         else:
-            inboxes.setdefault((function, shard), Columns()).extend(Columns.of_frame(frame))
+            inboxes.setdefault((function, shard), Columns()).extend(of_frame(frame))
     if ended != upstream:
         reach("cut-off", job.beat.batch)
         raise RunError(
             f"layer {layer + 1}: the input was cut off after {ended} of "
-            f"{counted(upstream, 'task')}; nothing was committed, and the task is tried again"
+            f"{counted(upstream, 'task')}; nothing was committed, and the task is retried"
         )
-    with Task(plan, job.beat, store_of(job), owned, attempt) as task:
-        task.run_layer(layer, inboxes, job.beat)
+    beat = continued(plan, job.beat, seen)
+    with Task(plan, beat, store_of(job), owned, attempt) as task:
+        task.run_layer(layer, inboxes, beat)
         task.commit()
         reach("between-layers", job.beat.batch)
         task.report.bases = bases_of(job, owned)
@@ -144,7 +150,7 @@ def layer_stage(
         yield from _deliveries(job, task)
         yield report
     if not last:
-        yield from _end_marks(job)
+        yield from _end_marks(job, seen)
 
 
 def report_row(report: Report) -> Row:
@@ -162,10 +168,10 @@ def reports_in(rows: Iterable[Row]) -> list[Report]:
 
 
 def _read(
-    job: BatchJob, task: Task, splits: Iterable[SourceSplit]
+    job: BatchJob, task: Task, splits: Iterable[SourceSplit], *, many: bool = False
 ) -> Iterator[tuple[SourceSplit, Intake | RetryIntake]]:
     """Reads splits into the task's router; yields the split and its intake after each chunk."""
-    sources = {source.name: source for source in task.plan.workflow.sources}
+    sources, beat = {source.name: source for source in task.plan.workflow.sources}, job.beat
     topics: dict[tuple[str, SourceTopic], list[SourceSplit]] = {}
     for piece in splits:
         if piece.source == RETRIED:
@@ -174,7 +180,8 @@ def _read(
         if isinstance(piece.located, SourceTopic):
             topics.setdefault((piece.source, piece.located), []).append(piece)
             continue
-        intake = Intake(sources[piece.source], task.router, job.beat.clock, job.beat.late)
+        source = sources[piece.source]
+        intake = Intake(source, task.router, beat.clock, beat.late, many=many)
         for chunk in _chunks(job, piece, intake):
             _take(intake, chunk, piece.split.path)
             yield piece, intake
@@ -183,7 +190,7 @@ def _read(
 
         def opened(source: Source = source, topic: SourceTopic = topic) -> Intake:
             attributes = topic_attributes(topic, source)
-            return Intake(source, task.router, job.beat.clock, job.beat.late, attributes)
+            return Intake(source, task.router, beat.clock, beat.late, attributes, many=many)
 
         for piece, intake, topic_chunk in topic_chunks(topic, pieces, opened, job.beat.clock):
             _take(intake, topic_chunk, piece.split.path)
@@ -192,7 +199,7 @@ def _read(
 
 def _take(intake: Intake, chunk: Chunk, file: str) -> None:
     if chunk.picked is not None and chunk.whole is not None:
-        if intake.take_picked(*chunk.picked, chunk.stamps):
+        if intake.take_picked(chunk.picked, chunk.stamps):
             return
         chunk = chunk.whole()
     intake.take(chunk.records, chunk.raw, file, chunk.line_of, chunk.stamps, chunk.keys)
@@ -232,11 +239,13 @@ def _gathered(task: Task) -> int:
 def _deliveries(job: BatchJob, task: Task, *, partials: bool = True) -> Iterator[Row]:
     """Yields the deliveries to send on; `partials`: also partials that are still being merged."""
     for (function, shard), events in task.router.take(partials).items():
-        yield shard % job.tasks, (function, shard, events.frame())
+        yield shard % job.tasks, (function, shard, frame_of(events))
 
 
-def _end_marks(job: BatchJob) -> list[Row]:
-    return [(task, (END, 0, b"")) for task in range(job.tasks)]
+def _end_marks(job: BatchJob, seen: dict[str, int]) -> list[Row]:
+    """Returns the marks for all tasks; `seen` has the greatest time of each source."""
+    frame = msgspec.msgpack.encode(seen)
+    return [(task, (END, 0, frame)) for task in range(job.tasks)]
 
 
 def _with_staged(job: BatchJob, report: Report) -> Report:

@@ -13,9 +13,9 @@
     app.add(QueryCounter(), keys={"queries": "query"}, every="10m", publish="counts")
 
 The object that is added is the *prototype*. Its configuration (fields marked `Configured`) is the
-same for every key, is not stored, and follows the application when that changes. The other fields
-are the slate: each key has its own, which begins with the fields' defaults. An element uses nothing
-but maps, updates, slates and timers: see `placement`.
+same for every key. It is not stored: a changed application changes it. The other fields are the
+slate: each key has its own, which begins with the fields' defaults. An element uses nothing but
+maps, updates, slates and timers: see `placement`.
 """
 
 from __future__ import annotations

@@ -27,19 +27,19 @@ _new = tuple.__new__
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The times at which `output` is called: after every `every` microseconds, or every `events`
-    events.
+    """The times at which `output` is called: every `every` microseconds, every `events` events, or
+    both.
 
     On the event clock these times are the multiples of `every`. The timer is set for the last
     microsecond before, so that it fires after all events of the period that has ended and before
     those of the next. If `output` fails, it sets no timer: the key's next event sets it again.
     After `most_idle` calls without an event in between, the calls stop until the next event.
-    Otherwise a single event with a wrong time, such as 1970, would call `output` for every slot
+    Otherwise a single event with a wrong time, such as 1970, would call `output` for every period
     since then.
 
     On the wall clock these times are counted from the key's first event. An event does not know the
-    wall time, so it cannot set the timer again. Therefore a second timer sets the next time. It
-    fires right after that of `output`, and calls nothing that could fail.
+    wall time, so it cannot set the timer again. Therefore a second timer does. It fires right after
+    that of `output`, and calls nothing that could fail.
     """
 
     every: int | None = None
@@ -59,7 +59,7 @@ class Schedule:
         return tuple(kept)
 
     def is_due(self, slate: Any, ts: int) -> bool:
-        """True if an event must be counted, or a timer must be set at it."""
+        """True if an event must be counted, or requires a timer."""
         if self.events is not None:
             return True
         return self.every is not None and (getattr(slate, IDLE) > 0 or self._unset(slate, ts))
@@ -225,7 +225,7 @@ class Processing:
                 raise
         if schedule.events is not None:
             since = getattr(slate, SINCE, 0) + 1
-            if since >= schedule.events:  # greater, if every_events was greater before
+            if since >= schedule.events:  # may be greater: every_events may have been lowered
                 since = 0
                 yield from effects(element.output())
             if schedule.events > 1:

@@ -2,8 +2,7 @@
 
 An element names the streams that it reads and, for each, the attribute whose value is its key: a
 field, a dotted path, several of them, or a function of the event. Two names are not fields: `"*"`
-means no key, so that one element takes all events, and `"@key"` is the key that the event already
-has.
+means no key, so that one element takes all events; `"@key"` is the event's own key.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def attributes_of(keys: object, where: str) -> dict[str, Attribute]:
         keys = dict.fromkeys(keys, OWN)
     if not isinstance(keys, Mapping) or not keys:
         raise DefinitionError(
-            f"{where}: keys must say by stream which field is the key, as in "
+            f"{where}: keys must name the key's field for each stream, as in "
             f"keys={{'clicks': 'user'}}; '*' for no key, '@key' for the key that the event has; "
             f"got {keys!r}"
         )
@@ -52,7 +51,7 @@ def _attribute(attribute: object, stream: object, where: str) -> Attribute:
         return tuple(attribute)
     raise DefinitionError(
         f"{where}: keys must name for stream {stream!r} a field, a dotted path, a list of them, "
-        f"or alone '*' or '@key'; got {attribute!r}"
+        f"or just '*' or '@key'; got {attribute!r}"
     )
 
 

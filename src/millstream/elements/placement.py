@@ -39,7 +39,7 @@ from millstream.nearest import did_you_mean
 
 
 class UpdateOptions(TypedDict, total=False):
-    """The options of `App.update` that an element can be placed with."""
+    """The options of `App.update` that an element can have."""
 
     ttl: Duration | None
     keep: int | None
@@ -191,7 +191,7 @@ def check_own(app: AppDefinition, where: str, *streams: str) -> None:
 
 
 def _check_methods(element: ElementBase, where: str) -> None:
-    """Raises DefinitionError if a method has the wrong arguments: now, and not at each event."""
+    """Raises DefinitionError if a method has the wrong arguments, rather than at each event."""
     takes: dict[str, tuple[str, ...]] = {"process_event": ("event",), "on_timer": ("timer",)}
     for method in ("process_event", "output", "on_timer", "priority"):
         function = getattr(type(element), method)
@@ -211,7 +211,7 @@ def _schedule(
     period = None if every is None else microseconds(every, f"{where}: every")
     if period == 0:
         raise DefinitionError(f"{where}: every must be a duration over 0; got {every!r}")
-    if period == 1:  # its output would fall into the next slot and make that due, forever
+    if period == 1:  # what it emits would fall into the next period, and make that due, for ever
         raise DefinitionError(f"{where}: every must be 2us or more; got {every!r}")
     if events is not None and (
         not isinstance(events, int) or isinstance(events, bool) or events < 1
@@ -223,7 +223,7 @@ def _schedule(
         raise DefinitionError(f"{where}: clock must be 'event' or 'wall'; got {clock!r}")
     if clock == "wall" and period is None:
         raise DefinitionError(
-            f"{where}: clock must come with every, to which it applies; got 'wall'"
+            f"{where}: clock must come with every, which it is the clock of; got 'wall'"
         )
     if (period or events) and kind.output is ElementBase.output:
         option = "every" if period else "every_events"
@@ -234,7 +234,7 @@ def _schedule(
 def _no_output(kind: type[ElementBase], option: str) -> str:
     """Explains what is wrong: a standard element cannot get a method `output`, a user's own can."""
     package, _, module = kind.__module__.rpartition(".")
-    if package == __package__:
+    if package == f"{__package__}.standard":
         return f": {module} emits on its own and takes no {option}"
     return f", or {kind.__name__} must have a method output(), which it calls"
 

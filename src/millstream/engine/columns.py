@@ -7,19 +7,20 @@ numbers, times, keys as text, encoded values as bytes) or lists of Python object
 turned from one form into the other when it is first asked for in it. So events that a source reads
 as arrays are routed, sent on, grouped and ordered without an object for each, until they are fed.
 At most `FEW` events stay lists if they are lists: a call of NumPy or Arrow costs more than they do.
+Values may be columns of numbers too, `laid`; then their bytes may have to be made (`laid_values`).
 
 Columns are values: only `extend` changes them. It holds on to the parts that it is given, and joins
-them once, when the columns are used. Who gets a list or an array must not change it.
+them once, when the columns are used. A caller must not change a list or an array that it gets.
 
-*Two encodings.* `pack` is what shards store: one call of msgpack each way. A `frame` is what passes
-between the tasks of a batch: flat buffers, which `of_frame` reads without copying them.
+`pack` is what shards store: one call of msgpack each way. `frames` is what passes between tasks.
 """
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -27,31 +28,43 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from millstream.engine.arrow_arrays import (
+from millstream.columnar.arrow_arrays import (
     Integers,
     bytes_array,
     integer_array,
-    offsets_of,
     text_array,
-    variable_array,
 )
+from millstream.engine.laid_values import LaidValues, in_turn
+from millstream.model.event import Event
 
+_event = partial(tuple.__new__, Event)
 Packed = tuple[list[int], list[int], list[str], list[bytes]]
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Packed).decode
-_FRAME = struct.Struct("<QQq")
-"""The head of a frame: the number of deliveries, the bytes of their keys, and the stream of all of
-them, or MIXED."""
-MIXED = -1
 _STREAMS, _TS, _KEYS, _VALUES = range(4)
 _COLUMNS = (_STREAMS, _TS, _KEYS, _VALUES)
 FEW = 64
 
 
+class TakenItems:
+    """Items of an array that are copied only if they are asked for; keys often are not."""
+
+    __slots__ = ("_array", "_order")
+
+    def __init__(self, array: pa.Array, order: NDArray[Any]) -> None:
+        self._array, self._order = array, order
+
+    def __getitem__(self, part: slice) -> TakenItems:
+        return TakenItems(self._array, self._order[part])
+
+    def copied(self) -> pa.Array:
+        return self._array.take(integer_array(self._order))
+
+
 class Columns:
     """Deliveries to one function: stream numbers, times, keys and encoded values, side by side."""
 
-    __slots__ = ("_arrays", "_count", "_lists", "_parts")
+    __slots__ = ("_arrays", "_count", "_laid", "_lists", "_parts")
 
     def __init__(
         self,
@@ -65,20 +78,40 @@ class Columns:
             [] if column is None else column for column in (streams, ts, keys, values)
         ]
         self._arrays: list[Any] = [None] * len(_COLUMNS)
+        self._laid: LaidValues | None = None
         self._parts: list[Columns] = []
         """Columns that are not joined yet; the forms above are of no meaning while there are."""
 
     @classmethod
     def of_arrays(
-        cls, streams: Integers, ts: Integers, keys: pa.Array, values: pa.Array
+        cls,
+        streams: Integers,
+        ts: Integers,
+        keys: pa.Array | TakenItems,
+        values: pa.Array | None,
+        laid: LaidValues | None = None,
     ) -> Columns:
-        """Returns columns of arrays: keys are of Arrow's large_string, values of large_binary."""
-        return cls._of([None] * len(_COLUMNS), [streams, ts, keys, values], len(ts))
+        """Returns columns of arrays: keys are of Arrow's large_string, values of large_binary.
+
+        `values` may be None if they can be made of `laid`.
+        """
+        return cls._of([None] * len(_COLUMNS), [streams, ts, keys, values], len(ts), laid)
 
     @classmethod
-    def _of(cls, lists: list[Any], arrays: list[Any], count: int) -> Columns:
+    def on_stream(cls, stream: int, ts: list[int], keys: list[str], values: list[bytes]) -> Columns:
+        """Returns columns of lists, all deliveries on one stream."""
+        count = len(ts)
+        if count <= FEW:
+            return cls([stream] * count, ts, keys, values)
+        streams = np.full(count, stream, np.int64)
+        return cls._of([None, ts, keys, values], [streams, None, None, None], count)
+
+    @classmethod
+    def _of(
+        cls, lists: list[Any], arrays: list[Any], count: int, laid: LaidValues | None = None
+    ) -> Columns:
         columns = cls.__new__(cls)
-        columns._lists, columns._arrays = lists, arrays
+        columns._lists, columns._arrays, columns._laid = lists, arrays, laid
         columns._count, columns._parts = count, []
         return columns
 
@@ -118,6 +151,18 @@ class Columns:
         return self._array(_VALUES)
 
     @property
+    def parts(self) -> Sequence[Columns]:
+        """The columns of which these consist, if they are not joined yet."""
+        return self._parts or (self,)
+
+    @property
+    def laid(self) -> LaidValues | None:
+        """The values as columns of numbers, if they have come so."""
+        if self._parts:
+            self._join()
+        return self._laid
+
+    @property
     def few(self) -> bool:
         """True if the deliveries are best handled as lists."""
         return self._count <= FEW
@@ -141,6 +186,18 @@ class Columns:
         first = int(streams[0])
         return first if bool((streams == first).all()) else None
 
+    def made(
+        self, values: list[Any], streams: tuple[str, ...], keys: Iterable[str] | None = None
+    ) -> Iterator[Event]:
+        """Makes the events, given their decoded values, without a loop in Python.
+
+        `keys` are those of the events, if they are at hand.
+        """
+        only = self.only_stream if self else None
+        names = map(streams.__getitem__, self.streams) if only is None else repeat(streams[only])
+        columns = zip(names, self.ts, self.keys if keys is None else keys, values, strict=False)
+        return map(_event, columns)
+
     def extend(self, other: Columns) -> None:
         if not other:
             return
@@ -151,6 +208,7 @@ class Columns:
         else:
             self._parts = [*other._parts]
             self._lists, self._arrays = [*other._lists], [*other._arrays]
+            self._laid = other._laid
         self._count += len(other)
 
     def slice(self, start: int, stop: int) -> Columns:
@@ -158,9 +216,13 @@ class Columns:
             self._join()
         lists, arrays = self._lists, self._arrays
         return Columns._of(
-            [lists[n][start:stop] if arrays[n] is None else None for n in _COLUMNS],
+            [
+                lists[n][start:stop] if arrays[n] is None and lists[n] is not None else None
+                for n in _COLUMNS
+            ],
             [None if array is None else array[start:stop] for array in arrays],
             max(0, min(stop, self._count) - start),
+            None if self._laid is None else self._laid.pick(slice(start, stop)),
         )
 
     def by_time(self) -> Columns:
@@ -188,7 +250,7 @@ class Columns:
 
     def split(self, to: NDArray[Any] | list[int], parts: int) -> list[Columns | None]:
         """Splits the deliveries into parts, given each delivery's part; None for an empty part."""
-        if self.few:
+        if self.few and self.laid is None:
             return self._split_lists(to, parts)
         numbers = np.asarray(to, np.uint16)
         counts = np.bincount(numbers, minlength=parts).tolist()
@@ -224,7 +286,8 @@ class Columns:
 
     def pick(self, indices: NDArray[Any] | Sequence[int]) -> Columns:
         """Returns the deliveries at these indices, in this order."""
-        if self.few:
+        laid = self.laid
+        if self.few and laid is None:
             lists = self.streams, self.ts, self.keys, self.values
             picked: list[Any] = [[column[index] for index in indices] for column in lists]
             return Columns(*picked)
@@ -233,73 +296,48 @@ class Columns:
         return Columns.of_arrays(
             self.stream_array[order],
             self.times[order],
-            self.key_array.take(taken),
-            self.value_array.take(taken),
+            TakenItems(self.key_array, order),
+            None if laid is not None and laid.form.whole else self.value_array.take(taken),
+            None if laid is None else laid.pick(order),
         )
-
-    def frame(self) -> bytes:
-        """Packs the deliveries for another task."""
-        parts = self._parts or [self]
-        streams = np.concatenate([part.stream_array for part in parts])
-        only = int(streams[0]) if self and bool((streams == streams[0]).all()) else MIXED
-        key_ends, keys = _flat([part.key_array for part in parts])
-        value_ends, values = _flat([part.value_array for part in parts])
-        return b"".join(
-            (
-                _FRAME.pack(self._count, sum(map(len, keys)), only),
-                *(part.times.data for part in parts),
-                streams.data if only == MIXED else b"",
-                *key_ends,
-                *value_ends,
-                *keys,
-                *values,
-            )
-        )
-
-    @classmethod
-    def of_frame(cls, frame: bytes) -> Columns:
-        """Returns the deliveries of a frame; they refer to its bytes."""
-        count, key_bytes, only = _FRAME.unpack_from(frame)
-        at = _FRAME.size
-
-        def numbers(kind: Any) -> NDArray[Any]:
-            nonlocal at
-            column = np.frombuffer(frame, kind, count, at)
-            at += column.nbytes
-            return column
-
-        ts = numbers(np.int64)
-        streams = numbers(np.int64) if only == MIXED else np.full(count, only, np.int64)
-        key_lengths, value_lengths = numbers(np.uint32), numbers(np.uint32)
-        data = pa.py_buffer(frame)
-        keys = variable_array(pa.large_string(), key_lengths, data.slice(at, key_bytes))
-        values = variable_array(pa.large_binary(), value_lengths, data.slice(at + key_bytes))
-        return cls.of_arrays(streams, ts, keys, values)
 
     def _list(self, column: int) -> list[Any]:
         if self._parts:
             self._join()
         held: list[Any] | None = self._lists[column]
         if held is None:
-            held = self._lists[column] = self._arrays[column].tolist()
+            held = self._lists[column] = self._array(column).tolist()
         return held
 
     def _array(self, column: int) -> Any:
         if self._parts:
             self._join()
         held = self._arrays[column]
-        if held is None:
-            held = self._arrays[column] = _array_of(column, self._lists[column])
+        if isinstance(held, TakenItems):
+            held = self._arrays[column] = held.copied()
+        elif held is None:
+            items = self._lists[column]
+            if items is not None:
+                held = _array_of(column, items)
+            else:  # values that are not made yet
+                assert self._laid is not None
+                held = self._laid.values(self.times, self.key_array)
+            self._arrays[column] = held
         return held
 
     def _shared(self) -> Columns:
-        return Columns._of([*self._lists], [*self._arrays], self._count)
+        return Columns._of([*self._lists], [*self._arrays], self._count, self._laid)
 
     def _join(self) -> None:
         parts, self._parts = self._parts, []
         self._lists, self._arrays = [None] * len(_COLUMNS), [None] * len(_COLUMNS)
+        self._laid = in_turn([part._laid for part in parts])
         for column in _COLUMNS:
-            if all(part._arrays[column] is None for part in parts):
+            if column == _VALUES and self._laid is not None and self._laid.form.whole:
+                continue
+            if all(
+                part._arrays[column] is None and part._lists[column] is not None for part in parts
+            ):
                 self._lists[column] = [item for part in parts for item in part._lists[column]]
             else:
                 arrays = [part._array(column) for part in parts]
@@ -311,17 +349,3 @@ def _array_of(column: int, items: list[Any]) -> Any:
     if column == _KEYS:
         return text_array(items)
     return bytes_array(items) if column == _VALUES else np.array(items, np.int64)
-
-
-def _flat(arrays: list[pa.Array]) -> tuple[list[memoryview], list[memoryview]]:
-    """Returns the lengths of the items of binary arrays, and their bytes."""
-    lengths, data = [], []
-    for array in arrays:
-        if not len(array):
-            continue
-        offsets = offsets_of(array)
-        lengths.append(np.diff(offsets).astype(np.uint32).data)
-        buffer = array.buffers()[2]
-        if buffer is not None:
-            data.append(memoryview(buffer)[offsets[0] : offsets[-1]])
-    return lengths, data

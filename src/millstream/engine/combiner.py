@@ -29,9 +29,10 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.codec import decode_value, decode_values, encode_slates, slate_codec
-from millstream.engine.arrow_arrays import Integers, bytes_array, integer_array, text_array
+from millstream.columnar.arrow_arrays import Integers, bytes_array, integer_array, text_array
 from millstream.engine.columns import Columns
-from millstream.engine.key_counts import KeyCounts
+from millstream.engine.key_counts import KeyCounts, KeyRows
+from millstream.engine.laid_values import LaidValues, number_form
 from millstream.errors import FunctionError
 from millstream.model.algebra import Algebra
 from millstream.model.event import Event
@@ -45,6 +46,8 @@ BUFFERED_KEYS = 1 << 18
 """The number of events without values that are buffered before they are merged."""
 MOST_PARTIALS, MOST_COUNTS = 1 << 16, 1 << 18
 """The number of partials that are held before they are sent on; those of values may be large."""
+MOST_TOTAL: Final = 1 << 62
+"""Greater totals of whole numbers are added up as Python's ints."""
 LEAST: Final = struct.Struct(">q")
 Fail = Callable[[Event, BaseException], None]
 """Makes a dead letter of an event."""
@@ -56,11 +59,13 @@ _encode: Final = slate_codec(dict).encode
 class PartialSpan:
     """The partials of one span of time (without a ttl: of all time), by key."""
 
-    __slots__ = ("marks", "partials")
+    __slots__ = ("marks", "partials", "totals")
 
-    def __init__(self, *, least: bool) -> None:
+    def __init__(self) -> None:
         self.partials: dict[str, Any] = {}
-        self.marks = KeyCounts(least=least)
+        self.marks = KeyCounts()
+        self.totals = KeyCounts()
+        """Of events of which only a number is needed; those above are without these."""
 
 
 class Combiner:
@@ -84,12 +89,15 @@ class Combiner:
         self._times: list[Integers] = []
         self._waiting = 0
         """The number of events in these two."""
+        self._greatest_total = 0
+        """No total can be greater."""
         self._processed = 0
 
     @property
     def full(self) -> bool:
         """True if there are so many partials that they should be sent on."""
-        return sum(len(span.marks) for span in self._spans.values()) >= self._most
+        partials = sum(len(span.marks) + len(span.totals) for span in self._spans.values())
+        return partials >= self._most
 
     def add(self, events: Columns, decoded: list[Any] | None) -> None:
         """Takes events in. `decoded`: their values, if they are decoded and nobody changes them."""
@@ -98,6 +106,8 @@ class Combiner:
             return
         if not algebra.needs_values and algebra.gather is not None:
             self.add_keys(events.key_array, events.times)
+            return
+        if decoded is None and self._add_numbers(events):
             return
         if algebra.gather is None:
             decoded = None  # a user's lift may change them
@@ -119,14 +129,41 @@ class Combiner:
         if self._waiting >= BUFFERED_KEYS:
             self._merge_keys()
 
+    def _add_numbers(self, events: Columns) -> bool:
+        """Takes events in by a column of whole numbers; False if they do not have it."""
+        name, laid = self._algebra.number, events.laid
+        numbers = None if name is None or laid is None else laid.number(name, events.times)
+        if numbers is None:
+            return False
+        greatest = max(abs(int(numbers.min())), abs(int(numbers.max())))
+        if self._greatest_total + greatest * len(numbers) >= MOST_TOTAL:
+            return False
+        self._greatest_total += greatest * len(numbers)
+        keys, times = events.key_array, events.times
+        for number, indices in self._numbers(times):
+            totals = self._span(number).totals
+            if indices is None:
+                totals.add(keys, times, numbers)
+            else:
+                totals.add(keys.take(integer_array(indices)), times[indices], numbers[indices])
+        self._processed += len(numbers)
+        return True
+
     def take(self) -> Columns:
         """Takes out the partials so far; the combiner is empty then."""
         self._merge_events()
         self._merge_keys()
         out = Columns()
         for span in self._spans.values():
-            self._write(span, out)
-        self._spans = {}
+            if span.marks:
+                rows = span.marks.rows()
+                if self._algebra.counted is not None:
+                    self._write_counted(rows, out)
+                else:
+                    self._write(rows, map(span.partials.__getitem__, rows.keys.tolist()), out)
+            if span.totals:
+                self._write_totals(span.totals.rows(), out)
+        self._spans, self._greatest_total = {}, 0
         return out
 
     def take_processed(self) -> int:
@@ -137,7 +174,7 @@ class Combiner:
     def _span(self, number: int) -> PartialSpan:
         span = self._spans.get(number)
         if span is None:
-            span = self._spans[number] = PartialSpan(least=self._width is not None)
+            span = self._spans[number] = PartialSpan()
         return span
 
     def _merge_keys(self) -> None:
@@ -239,27 +276,41 @@ class Combiner:
         indices = np.split(order, np.cumsum(counts)[:-1])
         return list(zip(spans.tolist(), indices, strict=True))
 
-    def _write(self, span: PartialSpan, out: Columns) -> None:
-        marks, counted = span.marks, self._algebra.counted
-        if not marks:
-            return
-        keys, counts = marks.keys, marks.counts
-        partials: Iterable[Any]
-        if counted:
-            partials = map(counted, counts.tolist())
+    def _write_counted(self, rows: KeyRows, out: Columns) -> None:
+        """Writes the partials of an algebra that only counts."""
+        counted, whole = self._algebra.counted, self._algebra.whole
+        assert counted is not None
+        if whole is None or self._width is not None:
+            self._write(rows, map(counted, rows.counts.tolist()), out)
         else:
-            partials = map(span.partials.__getitem__, keys.tolist())
+            self._write_whole(whole, rows, rows.counts, out)
+
+    def _write_totals(self, rows: KeyRows, out: Columns) -> None:
+        """Writes the partials of events of which only a number was needed."""
+        totalled, whole = self._algebra.totalled, self._algebra.whole
+        assert totalled is not None
+        if whole is None or self._width is not None:
+            self._write(rows, map(totalled, rows.counts.tolist(), rows.totals.tolist()), out)
+        else:
+            self._write_whole(whole, rows, rows.totals, out)
+
+    def _write_whole(self, name: str, rows: KeyRows, partials: Integers, out: Columns) -> None:
+        """Writes partials that are whole numbers."""
+        laid = LaidValues(number_form(name), (partials,))
+        out.extend(Columns.of_arrays(rows.counts, rows.last, rows.keys, None, laid))
+
+    def _write(self, rows: KeyRows, partials: Iterable[Any], out: Columns) -> None:
         values, bad = written(self._algebra, partials)
         if self._width is not None:
-            pairs = zip(marks.least, values, strict=True)
+            pairs = zip(rows.least.tolist(), values, strict=True)
             values = [LEAST.pack(least) + value for least, value in pairs]
-        columns = Columns.of_arrays(counts, marks.last, keys, bytes_array(values))
+        columns = Columns.of_arrays(rows.counts, rows.last, rows.keys, bytes_array(values))
         if bad:
             for index, error in bad.items():
                 events, key = columns.streams[index], columns.keys[index]
                 self._processed -= events
                 self._fail_partial(key, columns.ts[index], None, events, error)
-            columns = columns.pick([i for i in range(len(keys)) if i not in bad])
+            columns = columns.pick([i for i in range(len(values)) if i not in bad])
         out.extend(columns)
 
 

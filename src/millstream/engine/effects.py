@@ -13,7 +13,7 @@ from millstream.errors import CodecError
 from millstream.model.duration import TIME_LIMIT
 from millstream.model.event import END, INHERITED, Emit, Event, Forget, SetTimer
 from millstream.model.function import Update
-from millstream.model.path import PLAIN_KEY
+from millstream.model.path import PLAIN_KEY, is_unicode
 from millstream.model.rules import effects as all_effects
 from millstream.model.rules import emitted, no_timer_function, not_an_effect, timer_time
 from millstream.stores.layout import Timers
@@ -28,7 +28,8 @@ class Effects:
     def __init__(self, plan: Plan, number: int) -> None:
         self.function = plan.functions[number]
         self._streams: list[int] = []
-        self._ts: list[int] = []
+        self.ts: list[int] = []
+        """The times of the events that were emitted."""
         self._keys: list[str] = []
         self._values: list[bytes] = []
         self.reach = 0
@@ -36,51 +37,48 @@ class Effects:
         self._numbers = plan.stream_number
         self._delays = plan.delays
         publishes = self.function.publishes
-        self._single = (
-            plan.stream_number[publishes[0]]
-            if len(publishes) == 1 and publishes[0] not in plan.delays
-            else None
-        )
+        self._only = plan.stream_number[publishes[0]] if len(publishes) == 1 else None
+        """The stream of all that it emits; None if there are several."""
+        self._plain = self._only is not None and publishes[0] not in plan.delays
+        """True if what it emits without `ts` is a microsecond later than its input."""
 
     @property
     def emitted(self) -> Columns:
         """The events that were emitted."""
-        return Columns(self._streams, self._ts, self._keys, self._values)
+        if self._only is not None:
+            return Columns.on_stream(self._only, self.ts, self._keys, self._values)
+        return Columns(self._streams, self.ts, self._keys, self._values)
 
-    def emit(self, effects: Iterable[Any], stream: str, ts: int, key: str, value: bytes) -> None:
-        """Applies the effects of a map, or of an update that only emits.
+    def emit(self, effect: Any, event: Event, value: bytes) -> None:
+        """Applies one effect of a map, or of an update that only emits.
 
-        `stream`, `ts`, `key` and `value` (encoded) are the input's. Raises if an effect breaks a
-        rule.
+        `event` is the input, and `value` its encoded value. Raises if the effect breaks a rule.
         """
-        if type(effects) is not GeneratorType:
-            effects = all_effects(effects)
-        for effect in effects:
-            if type(effect) is not Emit:
-                raise not_an_effect(effect)
-            self._emit(effect, stream, ts, key, value)
-
-    def _emit(self, effect: Emit, stream: str, ts: int, key: str, value: bytes) -> None:
-        to, new_key, new_value, at = effect
+        if type(effect) is not Emit:
+            raise not_an_effect(effect)
+        stream, key, new_value, at = effect
+        ts = event.ts
+        if key is INHERITED:
+            key = event.key
         if (
-            to is None
-            and self._single is not None
+            self._plain
+            and stream is None
             and at is None
             and ts < _LAST
-            and type(new_key) is str
-            and len(new_key) <= PLAIN_KEY
+            and type(key) is str
+            and len(key) <= PLAIN_KEY
         ):
-            number, time = self._single, ts + 1  # the common case
+            ts += 1  # the common case
         else:
-            event = emitted(self.function, effect, Event(stream, ts, key, None), self._delays)
-            number, time, new_key = self._numbers[event.stream], event.ts, event.key
-        if not new_key.isascii():
-            _check_unicode(new_key)
-        packed = value if new_value is INHERITED else encode_value(new_value)
-        self._streams.append(number)
-        self._ts.append(time)
-        self._keys.append(new_key)
-        self._values.append(packed)
+            stream, ts, key, _ = emitted(self.function, effect, event, self._delays)
+        if not (key.isascii() or is_unicode(key)):
+            raise CodecError(f"emitted key {key!r} is not valid Unicode")
+        self._values.append(value if new_value is INHERITED else encode_value(new_value))
+        self.ts.append(ts)
+        self._keys.append(key)
+        if self._only is None:
+            assert stream is not None  # a function of several streams names the one
+            self._streams.append(self._numbers[stream])
 
     def apply(
         self,
@@ -100,35 +98,40 @@ class Effects:
         if type(effects) is not GeneratorType:
             effects = all_effects(effects)
         for effect in effects:
-            if type(effect) is Emit:
-                self._emit(effect, event.stream, event.ts, event.key, value)
-            elif type(effect) is SetTimer:
-                function = self.function
-                if not isinstance(function, Update) or function.on_timer is None:
-                    raise no_timer_function(function)
-                now = event.ts if effect.clock == "event" else clock
-                at = timer_time(effect, now, firing=firing == effect.clock)
-                timers[effect.name] = (effect.clock, at)
-                if effect.clock == "event" and at != END and at - now > self.reach:
-                    self.reach = at - now
-            elif type(effect) is Forget:
+            if self.apply_one(effect, event, value, timers, clock, firing):
                 forget = True
-            else:
-                raise not_an_effect(effect)
         return forget
+
+    def apply_one(
+        self,
+        effect: Any,
+        event: Event,
+        value: bytes,
+        timers: Timers,
+        clock: int,
+        firing: str | None,
+    ) -> bool:
+        """Applies one effect as `apply` does."""
+        if type(effect) is SetTimer:
+            function = self.function
+            if not isinstance(function, Update) or function.on_timer is None:
+                raise no_timer_function(function)
+            now = event.ts if effect.clock == "event" else clock
+            at = timer_time(effect, now, firing=firing == effect.clock)
+            timers[effect.name] = (effect.clock, at)
+            if effect.clock == "event" and at != END and at - now > self.reach:
+                self.reach = at - now
+            return False
+        if type(effect) is Forget:
+            return True
+        self.emit(effect, event, value)
+        return False
 
     def mark(self) -> int:
         """Returns the current end of `emitted`, for `undo`."""
-        return len(self._ts)
+        return len(self.ts)
 
     def undo(self, mark: int) -> None:
         """Removes what was emitted since the mark."""
-        if len(self._ts) > mark:
-            del self._streams[mark:], self._ts[mark:], self._keys[mark:], self._values[mark:]
-
-
-def _check_unicode(key: str) -> None:
-    try:
-        key.encode()
-    except UnicodeEncodeError:
-        raise CodecError(f"emitted key {key!r} is not valid Unicode") from None
+        for column in (self._streams, self.ts, self._keys, self._values):
+            del column[mark:]

@@ -80,8 +80,8 @@ def further(
 ) -> int | None:
     """Returns the horizon of a batch without records that would follow at once on this one.
 
-    `seen` has the greatest time of each source in this batch. A single task continues to that
-    horizon, and so saves the following batch.
+    `seen` has the greatest time of each source in this batch. A batch continues to that horizon: so
+    its events need not be stored until the following batch, which may not even be needed.
     """
     known = dict(sources)
     for name, highest in seen.items():

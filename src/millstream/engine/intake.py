@@ -9,6 +9,7 @@ by record, and a record that cannot become an event is a dead letter with its fi
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -16,12 +17,15 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.codec import decode_value, encode_value
-from millstream.engine.arrow_arrays import offsets_of, text_array
-from millstream.engine.columns import Columns
+from millstream.columnar.arrow_arrays import numbers_of, offsets_of, text_array
+from millstream.columnar.line_layout import LaidLines
+from millstream.columnar.picked_fields import Fields, Picked
+from millstream.engine.columns import FEW, Columns
+from millstream.engine.laid_values import LaidValues, ValueForm
 from millstream.engine.plan import SOURCE
 from millstream.engine.router import Router
 from millstream.errors import CodecError, InputError, MillstreamError
-from millstream.model.duration import TIME_LIMIT, UNITS
+from millstream.model.duration import TIME_LIMIT, UNITS, instant
 from millstream.model.event import Event
 from millstream.model.late_notice import late_notice
 from millstream.model.letter_records import (
@@ -36,6 +40,8 @@ from millstream.model.rules import DeadLetter
 from millstream.model.source import Source
 from millstream.model.time_text import time_reader
 
+_WITH_ZONE = pa.timestamp("us", "UTC")
+_YEAR_1 = instant(datetime(1, 1, 2))
 LateEvent = tuple[str, int, str, bytes]
 
 
@@ -49,9 +55,13 @@ class Intake:
         clock: int,
         late: int | None,
         attributes: RecordAttributes | None = None,
+        *,
+        many: bool = False,
     ) -> None:
-        """`attributes` are those of every record that has none of its own."""
+        """`attributes` are those of every record that has none of its own. `many`: the batch has so
+        many records that columns of numbers pay for functions that get each event too."""
         self.source = source
+        self._many = many
         self._attributes = attributes
         self.events = 0
         self.highest: int | None = None
@@ -66,48 +76,45 @@ class Intake:
         self._late_limit = late
         self._extract = source.extractor()
         self._scale = _scale(source)
-        self._time_of_text = time_reader(source.time_format, source.zone, "")
+        self._time_of_text = time_reader(source.time_format, source.zone, "", until=source.until)
         self._ahead = TIME_LIMIT if source.ahead is None else source.ahead
         """A time further after the clock than this is checked record by record."""
 
     @property
-    def fields(self) -> tuple[str | None, str | None, bool] | None:
-        """The fields of key and time, if nothing else of a record need be decoded; else None.
-
-        True with them if the records are needed as they are.
-        """
+    def fields(self) -> Fields | None:
+        """The fields of key and time, if nothing else of a record need be decoded; else None."""
         key, ts = self.source.key, self.source.ts
         plan, stream = self._router.plan, self._stream
-        if plan.decodes(stream):
+        lines, decodes = plan.needs_values(stream), plan.decodes(stream)
+        numbers = lines and plan.reads_numbers(stream)
+        whole = lines and not numbers and self._many and plan.remakes_values(stream)
+        if decodes and not numbers:
             return None
         if not (key is None or _is_field(key)) or not (ts is None or _is_field(ts)):
             return None
         if (key is None and ts is None) or key == ts or (ts is not None and self._scale is None):
             return None
-        whole = plan.needs_values(stream)
-        return str(key) if key is not None else None, str(ts) if ts is not None else None, whole
+        return Fields(
+            str(key) if key is not None else None,
+            str(ts) if ts is not None else None,
+            lines=lines,
+            numbers=numbers,
+            whole=whole,
+            only_laid=decodes,
+        )
 
-    def take_picked(
-        self,
-        keys: list[str] | None,
-        times: list[int] | None,
-        records: pa.Array | None = None,
-        stamps: list[int] | None = None,
-    ) -> bool:
+    def take_picked(self, picked: Picked, stamps: list[int] | None = None) -> bool:
         """Routes records of which only `fields` were decoded; False if whole records must be.
 
-        `records` has them as they are, as large_binary, if they are needed; `stamps` as in `take`.
+        `stamps` as in `take`.
         """
-        count = len(keys or times or ())
-        key_array = text_array([""] * count if keys is None else keys)
-        if not _are_plain(key_array):
+        times, count = picked.times, picked.size
+        keys = text_array([""] * count) if picked.keys is None else picked.keys
+        if not _are_plain(keys):
             return False
         arrived = [self._clock] * count if stamps is None else stamps
         scale = 1 if times is None else self._scale or 1
-        try:
-            ts = np.array(arrived if times is None else times, np.int64)
-        except OverflowError:
-            return False
+        ts = np.array(arrived, np.int64) if times is None else times
         least, highest = int(ts.min()) * scale, int(ts.max()) * scale
         if highest >= TIME_LIMIT or least <= -TIME_LIMIT:
             return False
@@ -120,12 +127,22 @@ class Intake:
             self.highest = highest
         if scale != 1:
             ts = ts * scale
-        if records is None:
-            self._router.place_keys(self._stream, key_array, ts, highest)
+        laid = None if picked.laid is None else self._laid(picked.laid, scale)
+        if picked.lines is None and laid is None:
+            self._router.place_keys(self._stream, keys, ts, highest)
         else:
             streams = np.full(count, self._stream, np.int64)
-            self._router.route(SOURCE, Columns.of_arrays(streams, ts, key_array, records))
+            events = Columns.of_arrays(streams, ts, keys, picked.lines, laid)
+            self._router.route(SOURCE, events)
         return True
+
+    def _laid(self, lines: LaidLines, scale: int) -> LaidValues:
+        """Returns the columns of records as the values of events."""
+        names, source = lines.layout.names, self.source
+        key = None if source.key is None else names.index(str(source.key))
+        ts = None if source.ts is None else names.index(str(source.ts))
+        form = ValueForm(lines.layout, key, ts, scale)
+        return LaidValues(form, tuple(lines.columns[at] for at in form.numbers))
 
     def take(
         self,
@@ -232,10 +249,8 @@ class Intake:
             return times, keys, values
         kinds = set(map(type, times))
         if kinds == {str} and self.source.unit is None:
-            read, clock = self._time_of_text, self._clock
-            try:
-                parsed = [read(text, clock) for text in times]
-            except InputError:
+            parsed = self._times_of(times)
+            if parsed is None:
                 return None
             return (parsed, keys, values) if max(parsed) - min(stamps) <= self._ahead else None
         if self._scale is None or kinds != {int} or self.source.time_format is not None:
@@ -246,6 +261,18 @@ class Intake:
         if highest - min(stamps) > self._ahead:
             return None
         return (times if scale == 1 else [time * scale for time in times]), keys, values
+
+    def _times_of(self, texts: list[str]) -> list[int] | None:
+        """Parses times that are text; None if one of them is wrong."""
+        if len(texts) > FEW and self.source.time_format is None:
+            times = iso_times(texts)
+            if times is not None:
+                return times
+        read, clock = self._time_of_text, self._clock
+        try:
+            return [read(text, clock) for text in texts]
+        except InputError:
+            return None
 
     def _route(self, events: Columns, decoded: list[Any] | None = None) -> None:
         """Routes the events, except late ones. `decoded`: their decoded values."""
@@ -295,6 +322,17 @@ def _letter_value(record: Any, raw: bytes | None) -> tuple[str | bytes, RecordFo
 
 def _encoded(attributes: RecordAttributes) -> str:
     return msgspec.json.encode(attributes).decode()
+
+
+def iso_times(texts: list[str]) -> list[int] | None:
+    """Parses ISO times that all name their zone as `time_reader` does, but in one call; None if
+    that cannot be done."""
+    try:
+        times = text_array(texts).cast(_WITH_ZONE).view(pa.int64())
+    except (pa.ArrowInvalid, UnicodeEncodeError):
+        return None
+    parsed: list[int] = numbers_of(times).tolist()
+    return parsed if min(parsed) >= _YEAR_1 else None  # Arrow has a year 0, and Python has none
 
 
 def _is_field(path: object) -> bool:

@@ -1,47 +1,64 @@
-"""Counts each key's events, with their first and last times. Grouped by Arrow.
+"""Counts each key's events, with their first and last times and the total of a number.
 
-Looking each key up in a dict costs more, since a dict of 100,000 keys does not fit into the
-processor's cache (docs/design/2026-11-15-aggregates.md).
+The keys are numbered by Arrow's dictionary, and the rest is added up by NumPy. Looking each key up
+in a dict costs more, since a dict of 100,000 keys does not fit into the processor's cache; so does
+Arrow's `group_by` (docs/design/2026-11-15-aggregates.md).
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pyarrow as pa
 
-from millstream.engine.arrow_arrays import Integers, integer_array, numbers_of
+from millstream.columnar.arrow_arrays import Integers, numbers_of
 
 TOGETHER = 1 << 18
 """The number of events that are grouped at a time."""
+_EARLIEST, _LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+class KeyRows(NamedTuple):
+    """A row for each key, or for each event."""
+
+    keys: pa.Array
+    counts: Integers
+    """The number of events."""
+    last: Integers
+    """Their greatest time."""
+    least: Integers
+    totals: Integers
+    """The totals of their numbers; zero if there are none."""
 
 
 class KeyCounts:
-    """The number of events of each key, their greatest time and, with `least`, their least."""
+    """The number of events of each key, their least and greatest times, and a total."""
 
-    def __init__(self, *, least: bool) -> None:
-        self._ends = [("last", "max"), *([("least", "min")] if least else [])]
-        self._keys: list[pa.Array] = []
-        self._times: list[Integers] = []
+    def __init__(self) -> None:
+        self._rows: list[KeyRows] = []
+        """Those of keys, then those of events that are not grouped yet."""
         self._waiting = 0
-        """The number of events in these two, which are not grouped yet."""
-        self._grouped: pa.Table | None = None
-        """A row for each key."""
+        """The number of the latter."""
         self._less: dict[str, int] = {}
         """The number of events to subtract, by key."""
 
     def __bool__(self) -> bool:
         """True if any event was counted."""
-        return self._grouped is not None or bool(self._waiting)
+        return bool(self._rows)
 
     def __len__(self) -> int:
         """The number of keys, without those of events that are not grouped yet."""
-        return 0 if self._grouped is None else len(self._grouped)
+        return sum(len(rows.keys) for rows in self._rows) - self._waiting
 
-    def add(self, keys: pa.Array, times: Integers) -> None:
-        """Counts events; the keys are of Arrow's large_string."""
-        self._keys.append(keys)
-        self._times.append(times)
-        self._waiting += len(times)
+    def add(self, keys: pa.Array, times: Integers, numbers: Integers | None = None) -> None:
+        """Counts events; the keys are of Arrow's large_string. The totals of their numbers must fit
+        into 64 bits."""
+        count = len(times)
+        if count:
+            totals = np.zeros(count, np.int64) if numbers is None else numbers
+            self._rows.append(KeyRows(keys, np.ones(count, np.int64), times, times, totals))
+        self._waiting += count
         if self._waiting >= TOGETHER:
             self._group()
 
@@ -49,45 +66,34 @@ class KeyCounts:
         """Subtracts events of a key that should not count after all."""
         self._less[key] = self._less.get(key, 0) + events
 
-    @property
-    def keys(self) -> pa.Array:
-        """The keys, as large_string; the columns below are in the same order."""
-        return self._column("key")
-
-    @property
-    def counts(self) -> Integers:
-        counts: Integers = numbers_of(self._column("count"))
-        if self._less:
-            counts, indices = counts.copy(), {key: i for i, key in enumerate(self.keys.tolist())}
-            for key, events in self._less.items():
-                counts[indices[key]] -= events
-        return counts
-
-    @property
-    def last(self) -> Integers:
-        return numbers_of(self._column("last"))
-
-    @property
-    def least(self) -> list[int]:
-        return self._column("least").to_pylist()  # type: ignore[no-any-return]
-
-    def _column(self, name: str) -> pa.Array:
-        """Returns a column; there must have been events."""
+    def rows(self) -> KeyRows:
+        """Returns a row for each key; there must have been events."""
         self._group()
-        assert self._grouped is not None
-        return pa.concat_arrays(self._grouped[name].chunks)
+        (rows,) = self._rows
+        if not self._less:
+            return rows
+        counts, indices = rows.counts.copy(), {key: i for i, key in enumerate(rows.keys.tolist())}
+        for key, events in self._less.items():
+            counts[indices[key]] -= events
+        return rows._replace(counts=counts)
 
     def _group(self) -> None:
-        if not self._keys:
-            return
-        times = integer_array(np.concatenate(self._times))
-        ones = integer_array(np.ones(len(times), np.int64))
-        columns = [pa.concat_arrays(self._keys), ones, *(times for _ in self._ends)]
-        names = ["key", "count", *(name for name, _ in self._ends)]
-        fresh = pa.Table.from_arrays(columns, names)
-        self._keys, self._times, self._waiting = [], [], 0
-        whole = fresh if self._grouped is None else pa.concat_tables([self._grouped, fresh])
-        groups = whole.group_by("key", use_threads=False).aggregate([("count", "sum"), *self._ends])
-        renamed = {"key": "key", "count_sum": "count"}
-        renamed |= {f"{name}_{end}": name for name, end in self._ends}
-        self._grouped = groups.rename_columns([renamed[name] for name in groups.column_names])
+        if self._waiting:
+            self._rows, self._waiting = [grouped(self._rows)], 0
+
+
+def grouped(parts: list[KeyRows]) -> KeyRows:
+    """Returns one row for each key."""
+    encoded = pa.concat_arrays([rows.keys for rows in parts]).dictionary_encode()
+    numbers, count = numbers_of(encoded.indices), len(encoded.dictionary)
+    counts, totals = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    last, least = np.full(count, _EARLIEST), np.full(count, _LATEST)
+
+    def column(name: str) -> Any:
+        return np.concatenate([getattr(rows, name) for rows in parts])
+
+    np.add.at(counts, numbers, column("counts"))
+    np.add.at(totals, numbers, column("totals"))
+    np.maximum.at(last, numbers, column("last"))
+    np.minimum.at(least, numbers, column("least"))
+    return KeyRows(encoded.dictionary, counts, last, least, totals)

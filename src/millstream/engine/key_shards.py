@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from millstream.codec import shards_of
-from millstream.engine.arrow_arrays import offsets_of
+from millstream.columnar.arrow_arrays import offsets_of
 
 LONGEST = 16
 """Keys of more bytes are hashed one by one."""

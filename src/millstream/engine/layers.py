@@ -120,11 +120,12 @@ class Task:
                 report.latest |= {} if latest is None else {cell.name: latest}
             for target, events in cell.outbox.deliveries.items():
                 report.counts(self.plan.functions[target].name).feedback += len(events)
+        read = {n: kept for n, view in self._views.items() if (kept := view.rows_read) is not None}
         self._open.close()  # a read transaction held during a write makes the store grow
         reach("layer-commit", beat.batch)
         fence = Fence(beat.epoch, beat.batch, self._attempt)
         try:
-            report.changes = self._store.commit(fence, changes)
+            report.changes = self._store.commit(fence, changes, read)
         except StaleCommit:
             reach("stale", beat.batch)
             raise
@@ -188,7 +189,7 @@ class Task:
         return report
 
 
-def _seen(intakes: Iterable[Intake | RetryIntake]) -> dict[str, int]:
+def seen_times(intakes: Iterable[Intake | RetryIntake]) -> dict[str, int]:
     """Returns the greatest time of each source's events."""
     seen: dict[str, int] = {}
     for intake in intakes:
@@ -198,18 +199,30 @@ def _seen(intakes: Iterable[Intake | RetryIntake]) -> dict[str, int]:
     return seen
 
 
+def continued(plan: Plan, beat: Beat, seen: Mapping[str, int]) -> Beat:
+    """Returns the beat for the layers of a batch whose sources have brought times up to `seen`.
+
+    In event-time order the batch continues to the horizon that its own records bring, if
+    `next_beat` allows it.
+    """
+    if beat.sources is None or not seen:
+        return beat
+    beyond = further(plan.workflow, beat.sources, beat.clock, beat.started, seen)
+    return beat if beyond is None else replace(beat, horizon=greatest(beat.horizon, beyond))
+
+
 def run_whole(task: Task, intakes: Iterable[Intake | RetryIntake] = ()) -> None:
     """Runs the one-task lane: every layer in memory, in steps to the horizon, then the commit.
 
     Expects the sources' events, and the feedback of the previous batch, in the task's router;
-    `intakes` are those of the sources. In event-time order it then continues to the horizon that
-    these events bring, as a batch right after it would.
+    `intakes` are those of the sources. In event-time order it continues to the horizon that these
+    events bring, as a batch right after it would; with feedback, in steps.
     """
-    plan, beat, target = task.plan, task.beat, task.beat.horizon
-    seen, beyond = _seen(intakes), None
-    if beat.sources is not None and seen:
-        beyond = further(plan.workflow, beat.sources, beat.clock, beat.started, seen)
-    passed, first = beat.passed, True
+    plan, beat = task.plan, task.beat
+    last = continued(plan, beat, seen_times(intakes))
+    if not plan.workflow.feedback:  # which comes before what the horizon of this batch lets pass
+        beat = task.beat = last
+    target, passed, first = beat.horizon, beat.passed, True
     while True:
         inboxes = task.router.take()
         arrived = least(*(events.least for events in inboxes.values() if events))
@@ -223,10 +236,9 @@ def run_whole(task: Task, intakes: Iterable[Intake | RetryIntake] = ()) -> None:
             for place, events in task.router.take().items():
                 inboxes.setdefault(place, Columns()).extend(events)
         if horizon == target:
-            if beyond is None or (target is not None and beyond <= target):
+            if last.horizon == target:
                 break
-            target, beyond = beyond, None
-            task.beat = replace(beat, horizon=target)
+            target, task.beat = last.horizon, last
         passed, first = horizon, False
         for number, events in task.feedback().items():
             task.router.deliver(number, events)

@@ -13,6 +13,7 @@ from functools import cached_property
 from millstream.codec import slate_codec
 from millstream.engine.cells.room import Share, share_of
 from millstream.engine.cells.sweep import Sweeps
+from millstream.model.batch_update import EVENT_COLUMNS, table_columns
 from millstream.model.function import Function, Update
 from millstream.model.late_notice import late_notices
 from millstream.model.slate import Table
@@ -101,9 +102,9 @@ class Plan:
         """The layer of each placed function, from 0."""
         return {number: layer for layer, group in enumerate(self.layers) for number in group}
 
-    @cached_property
-    def delays(self) -> dict[str, int]:
-        return {stream.name: stream.delay for stream in self.workflow.declared if stream.delay}
+    @property
+    def delays(self) -> Mapping[str, int]:
+        return self.workflow.delays
 
     @cached_property
     def emitters(self) -> tuple[int, ...]:
@@ -166,6 +167,40 @@ class Plan:
             if algebra is not None and (algebra.gather is None or algebra.needs_values):
                 return True
         return bool(targets.maps)
+
+    def reads_numbers(self, stream: int) -> bool:
+        """True if all who read a source's events only look at columns of numbers in their values,
+        as long as nothing fails."""
+        targets = self.targets(SOURCE, stream)
+        if targets.maps or targets.feedback or targets.output or not targets.placed:
+            return False
+        return all(map(self._has_numbers, targets.placed))
+
+    def remakes_values(self, stream: int) -> bool:
+        """True if all who read a source's events are fed them in this batch, and from no other
+        stream: then their values are made when they are fed, of columns of numbers. (Events that
+        wait are stored as bytes, and bytes take longer to make.)"""
+        targets = self.targets(SOURCE, stream)
+        if targets.maps or targets.feedback or targets.output or self.waits:
+            return False
+        return all(
+            isinstance(function := self.functions[number], Update)
+            and function.algebra is None
+            and function.values is None
+            and len(function.subscribes) == 1
+            for number in targets.placed
+        )
+
+    def _has_numbers(self, number: int) -> bool:
+        function = self.functions[number]
+        assert isinstance(function, Update)
+        algebra = function.algebra
+        if algebra is not None and number in self.combined:
+            return algebra.number is not None or not algebra.needs_values
+        if function.values is None:
+            return False
+        columns = table_columns(function.values, EVENT_COLUMNS, "values")
+        return all(column.kind in (int, float) for column in columns)
 
     def needs_values(self, stream: int) -> bool:
         """True if any reader needs more of a source's events than their keys and times."""

@@ -25,7 +25,7 @@ from millstream.engine.intake import Intake, LateEvent
 from millstream.engine.plan import SOURCE
 from millstream.engine.router import Router
 from millstream.errors import InputError
-from millstream.json_depth import DEEPEST, too_deep
+from millstream.json_checks.json_depth import DEEPEST, too_deep
 from millstream.letters.letter_row import LetterRow
 from millstream.model.letter_records import Bad, RecordAttributes, why_not_whole
 from millstream.model.line_records import line_reader
@@ -79,7 +79,7 @@ class RetryIntake:
         return Columns([number], [letter.ts], [letter.key], [encode_value(letter.content)])
 
     def _take_record(self, stream: str, letter: LetterRow, file: str, line: int) -> None:
-        """Tries once more to turn a record that never became an event into one."""
+        """Tries again to turn a record that never became an event into one."""
         source = self._sources.get(stream)
         if source is None:
             self._refuse(letter, f"{stream!r} is not a source any more", file, line)

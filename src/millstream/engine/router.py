@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from time import perf_counter_ns
+from types import GeneratorType
 from typing import Any
 
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from millstream.codec import decode_value, decode_values, encode_value, shards_of
-from millstream.engine.arrow_arrays import Integers
+from millstream.columnar.arrow_arrays import Integers
 from millstream.engine.columns import Columns
 from millstream.engine.combiner import Combiner
 from millstream.engine.effects import Effects
@@ -27,9 +28,9 @@ from millstream.model.event import Event
 from millstream.model.function import Update
 from millstream.model.place import described
 from millstream.model.rules import FAILURES, DeadLetter
+from millstream.model.rules import effects as all_effects
 from millstream.stores.function_counts import FunctionCounts
 
-_new = tuple.__new__
 Placed = dict[tuple[int, int], Columns]
 """Deliveries by (function number, shard)."""
 
@@ -233,22 +234,22 @@ class Router:
     ) -> None:
         """Runs a map over events and routes what it emits. `values`: decoded, if available."""
         plan, began = self.plan, perf_counter_ns()
-        function, streams = plan.functions[number].function, plan.streams
+        function = plan.functions[number].function
         effects, dead = Effects(plan, number), len(self.dead)
+        emit, times = effects.emit, effects.ts
         if values is None:
             values = decode_values(events.values)
-        for stream, ts, key, encoded, value in zip(
-            events.streams, events.ts, events.keys, events.values, values, strict=True
-        ):
-            mark = effects.mark()
-            name = streams[stream]
+        for event, encoded in zip(events.made(values, plan.streams), events.values, strict=True):
+            mark = len(times)
             try:
-                result = function(_new(Event, (name, ts, key, value)))
-                if result is not None:
-                    effects.emit(result, name, ts, key, encoded)
+                result = function(event)
+                if result is None:
+                    continue
+                for effect in result if type(result) is GeneratorType else all_effects(result):
+                    emit(effect, event, encoded)
             except FAILURES as error:
                 effects.undo(mark)
-                self._fail(number, Event(name, ts, key, decode_value(encoded)), error)
+                self._fail(number, event._replace(value=decode_value(encoded)), error)
         failed = len(self.dead) - dead
         self.counts[number].processed += len(events) - failed
         self.took(number, perf_counter_ns() - began)

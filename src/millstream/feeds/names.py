@@ -7,7 +7,7 @@ Of a producer (`NAME.producers`, Feeding Frenzy's ProducerPivoted and Connection
 
     by|CLASS|CONSUMER     a follower by its rate class: pushing is a scan from a class upwards
     id|ID                 the time of a post, 0 if it was deleted
-    into|PRODUCER         an aggregated producer that has this one as a source, and since when
+    into|PRODUCER         an aggregated producer with this one as a source, and since when
     meta                  rates and counts
     of|CONSUMER           the class of a follower, and since when it follows
     pass|NUMBER           a pass over the followers that is under way
@@ -19,7 +19,7 @@ Of a consumer (`NAME.consumers`, ConsumerPivoted):
     block|PRODUCER        a blocked producer, whose posts are not shown
     from|TIME|PRODUCER    a producer on push whose posts are here only from that time on
     item|TIME|PRODUCER|ID a pushed post; a pushed reference ends with `OF` and who pushed it
-    meta                  rate, how far it has read, how far back items go; read with what follows
+    meta                  rate, how far it has read, how far back items go; read with `pull`
     pull|PRODUCER         a producer on pull, and since when it is followed
     push|PRODUCER         a producer on push, since when it is followed, and its `from` time
 """

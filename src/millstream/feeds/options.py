@@ -33,8 +33,7 @@ class FeedOptions:
     keep: int = 400
     """The number of items that a consumer's materialised feed keeps. Older posts are pulled."""
     backfill: int = 50
-    """The number of posts that are pushed at once when a pair turns to push. Older posts are
-    pulled."""
+    """The number of posts that are pushed when a pair changes to push. Older posts are pulled."""
     pushes: int = 5_000
     """The maximum number of pushes that a producer makes for one event, each of one post to one
     follower. The rest follow later."""
@@ -47,7 +46,7 @@ class FeedOptions:
     """`per-pair` decides each pair on its own, `per-consumer` all producers of a consumer
     together."""
     latency: Duration | None = None
-    """The target for slow reads (at `percentile`). More is pushed until they meet it."""
+    """The target for slow reads (at `percentile`). More pairs are pushed until reads meet it."""
     percentile: float = 95.0
     strategy: Strategy = "per-pair"
 

@@ -8,10 +8,10 @@
 
 `NAME.told` goes from consumers back to producers, and from producers to those that aggregate them.
 `NAME.more` goes from a producer to itself. Both close cycles, so their events come in the next
-batch. All other effects of a record happen in the batch that takes it in. So a reader as of a batch
-knows that each record before the batch's place in the log has had every effect that a reader must
-see. This requires that no event waits in a function's queue, so the updates are `immediate`:
-otherwise a hot key would be given only a share of each batch.
+batch. All other effects of a record happen in the batch that takes it in. So for a reader as of a
+batch, each record before the batch's position in the log has had every effect that a reader must
+see. This requires that no event waits in a function's queue. So the updates are `immediate`:
+otherwise a hot key would only get a share of each batch.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f" "\U0010ffff]+$"
 not the last character, which marks references (`names.MARKS`)."""
 LARGEST = 1.7e308
 
-# `CHECKS` words the errors; these types are for the OpenAPI document, and tests compare the two.
+# `CHECKS` has the error messages. These types are for the OpenAPI document; tests compare the two.
 Name = Annotated[
     str,
     Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": NAME_PATTERN}),
@@ -90,7 +90,7 @@ class ViewRecord(RecordFields, frozen=True):
     ratio: Positive | None = None
     """The cost of a push relative to a pull, as measured by then."""
     wholesale: bool = False
-    """True if all of the consumer's producers are to be on push."""
+    """True if all of the consumer's producers must be on push."""
 
 
 class SeenRecord(RecordFields, frozen=True):
@@ -175,8 +175,8 @@ def convert_record(record: Mapping[str, Any]) -> Record:
 
 
 def _check_fields(kind: str, record: dict[str, Any]) -> None:
-    """Checks that all fields are there and have valid values, for messages that are clearer than
-    those of a conversion."""
+    """Checks that all fields are present and have valid values, for clearer messages than those of
+    a conversion."""
     fields = FIELDS[kind]
     for field, is_required in fields.items():
         if is_required and field != "at" and field not in record:

@@ -85,5 +85,5 @@ def read_pair(get: Callable[[str], Any], producer: str) -> PairState:
 
 
 def seen_after(seen: Position | None, upto: Position) -> Position:
-    """Returns how far a feed was read after a record that says so. It never moves back."""
+    """Returns the post up to which a feed was read, after a `seen` record. It never moves back."""
     return upto if seen is None else max(seen, upto)

@@ -1,9 +1,8 @@
 """The values of entries in the tables of feeds, one Struct for each kind of entry (see `names`).
 
-Whoever writes an entry assigns the Struct; whoever reads one uses `read_row`, or a decoder of
-undecoded bytes. The names in the stored form are short, and part of the format: a store of any
-earlier version must stay readable. Entries that hold a single time or a mark are plain numbers and
-have no Struct:
+Writers assign the Struct to an entry. Readers use `read_row`, or a decoder of undecoded bytes. The
+names in the stored form are short, and part of the format: a store of any earlier version must stay
+readable. Entries that hold a single time or a mark are plain numbers and have no Struct:
 
     block, by, from, id, into, pull, source    and the table of producers under way
 """
@@ -128,7 +127,7 @@ class ConsumerMeta(msgspec.Struct, omit_defaults=True):
     """`meta` of a consumer."""
 
     rate_class: int = msgspec.field(name="class")
-    """The class that its producers were told."""
+    """The class that was last reported to its producers."""
     follows: int
     items: int
     floor: int

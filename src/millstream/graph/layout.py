@@ -5,7 +5,7 @@ them, and the outputs. An edge that passes over columns takes a slot in each of 
 line crosses a box. The order of a column, and the place of its boxes, follow from the places of
 their neighbours. The gap after a column has room for the longest name of a stream that leaves it.
 
-A part of the application, a job or feeds, can be drawn as one box: see folding.py.
+A part of the application, a job or feeds, can be drawn as one box: see `folded_parts`.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def describe(node: Source | Function) -> str:
 
 
 def stream_remark(workflow: Workflow, stream: str) -> str:
-    """Returns remarks on a stream: output or action, its delay, or that nobody reads it."""
+    """Returns remarks on a stream: output or action, nobody reads it, its delay and its order."""
     words = []
     if any(stream == changes.name for changes in workflow.changes):
         words.append("changes of slates")
@@ -50,6 +50,7 @@ def stream_remark(workflow: Workflow, stream: str) -> str:
         words.append("read by nobody")
     if workflow.delay(stream):
         words.append(f"delay {span(workflow.delay(stream))}")
+    words += [f"after {s.after}" for s in workflow.declared if s.name == stream and s.after]
     return ", ".join(words)
 
 

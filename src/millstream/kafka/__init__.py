@@ -1,6 +1,7 @@
 """Kafka, for sources, sinks and the server: the only package that imports its client library.
 
 - `client`: sets up a client from the options of an address, secrets included.
+- `limited_calls`: ends calls of the client library in time.
 - `topic`: parses the address of a source.
 - `topic_watch`: follows the end offsets of a topic.
 - `offset_ranges`: reads ranges of offsets, in tasks.

@@ -7,7 +7,7 @@ NAME, so that any security setting of a cluster can be used:
         &client.sasl.username=millstream&client.sasl.password=env:KAFKA_PASSWORD
 
 A value `env:NAME` is read from the environment and `file:PATH` from a file, in the process that
-connects. Secrets must be given in this way: then an address contains no secret and may be shown.
+connects. Secrets must be given in this way, so that an address contains no secret and may be shown.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def check_client_options(options: Options, where: str) -> None:
             continue
         setting = name.removeprefix(CLIENT)
         if setting in _OURS:
-            raise InputError(f"{where}: {name} must be left out: Millstream sets it itself")
+            raise InputError(f"{where}: {name} must be left out: Millstream sets it")
         if is_secret(setting) and not value.startswith((ENV, FILE)):
             raise InputError(
                 f"{where}: {name} is a secret, and addresses are shown to everyone; write "
@@ -137,8 +137,8 @@ class _Quiet:
         pass
 
 
-class SaidByConnections:
-    """Remembers errors of connections, such as a failed login: they tell more than the time-out of
+class ConnectionErrors:
+    """Remembers errors of connections, such as a failed login, which say more than the time-out of
     a call. Its `note` is a client's `error_cb`."""
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class SaidByConnections:
 
 
 class Away:
-    """Tracks since when the brokers do not answer, so that this is reported once."""
+    """Tracks how long the brokers have not answered, so that this is reported once."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic

@@ -1,8 +1,8 @@
 """Reads ranges of offsets of a topic, in the tasks of a batch.
 
-There is no consumer group: a task gets the offsets to read and reads those. A range ends at an
-offset, not after a number of records: records may be missing in a compacted topic, and aborted
-transactions and transaction markers take offsets too.
+There is no consumer group: a task is given the offsets to read. A range ends at an offset, not
+after a number of records: records may be missing in a compacted topic, and aborted transactions and
+transaction markers take offsets too.
 
 Consumers are kept, with their connections, for the next batch of the same process. While a broker
 is away, the task waits; only the driver ends the wait, by cancelling the task.
@@ -20,10 +20,12 @@ from typing import Any, NamedTuple
 from millstream.counted_nouns import counted, verb
 from millstream.errors import InputError
 from millstream.kafka.client import AWAY_SECONDS, client_settings, library, made_client
+from millstream.kafka.limited_calls import close_in_time
 from millstream.kafka.topic import SourceTopic
 
-MANY = 20_000
-"""The most records that are taken from the client at a time."""
+MANY = 1_000
+"""The maximum number of records that are taken from the client at a time. The objects of so few
+stay in the processor's cache until they are used."""
 WAIT_SECONDS = 0.5
 IDLE_CONSUMERS = 4
 SHORT_PATIENCE = 10.0
@@ -35,12 +37,13 @@ _SETTINGS = {
     "enable.partition.eof": True,
     "isolation.level": "read_committed",
     "auto.offset.reset": "error",
-    # Ranges contain only existing records. A request that waits would delay the next range.
+    # All records of a range are there already: a request need not wait, and would delay the next
+    # range if it did.
     "fetch.wait.max.ms": 10,
     "fetch.queue.backoff.ms": 1,
     # Small, since records fetched beyond the end of a range are thrown away.
     "queued.max.messages.kbytes": 8_192,
-    "queued.min.messages": 20_000,
+    "queued.min.messages": 5_000,
 }
 _idle: dict[tuple[int, tuple[tuple[str, str], ...], bool], list[Any]] = {}
 _cancelled = 0
@@ -59,6 +62,7 @@ class Fetched(NamedTuple):
 
     partition: int
     messages: list[Any]
+    """The receiver may empty it, to free the memory before the next messages come."""
     lost: int = 0
 
 
@@ -89,7 +93,7 @@ def fetched(
             consumer.unassign()
             idle.append(consumer)
         else:
-            consumer.close()
+            close_in_time(consumer)
 
 
 def _consumer(kafka: Any, topic: SourceTopic, committed: bool) -> Any:
@@ -120,15 +124,12 @@ class _Reading:
     def all(self) -> Iterator[Fetched]:
         self._assign()
         while self._left:
-            messages = self._next()
+            runs = self._runs(self._next())
             if _cancelled != self._at_cancel:
                 raise InputError(f"{self._topic.where}: the reading was cancelled")
-            at = 0
-            for partition, run in groupby(map(self._partition_of, messages)):
-                length = sum(1 for _ in run)
+            for partition, run in runs:
                 if partition in self._left:
-                    yield from self._taken(partition, messages[at : at + length])
-                at += length
+                    yield from self._taken(partition, run)
             if self._moved:  # after all messages in hand, which are not fetched again
                 self._moved = False
                 self._assign()
@@ -139,6 +140,19 @@ class _Reading:
         """The messages that have come; waits for the first. (`consume` waits until it has MANY.)"""
         first = self._consumer.poll(WAIT_SECONDS)
         return [] if first is None else [first, *self._consumer.consume(MANY, 0)]
+
+    def _runs(self, messages: list[Any]) -> list[tuple[int, list[Any]]]:
+        """The messages by partition, as they follow each other."""
+        partitions = list(map(self._partition_of, messages))
+        if partitions and partitions.count(partitions[0]) == len(partitions):
+            return [(partitions[0], messages)]
+        runs: list[tuple[int, list[Any]]] = []
+        at = 0
+        for partition, run in groupby(partitions):
+            end = at + sum(1 for _ in run)
+            runs.append((partition, messages[at:end]))
+            at = end
+        return runs
 
     def _taken(self, partition: int, messages: list[Any]) -> Iterator[Fetched]:
         """The messages of a partition that are in its range; ends the range if it is complete."""

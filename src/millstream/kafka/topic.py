@@ -8,7 +8,7 @@
 | `key` | `record`: the key is the record's, even if the source declares a field |
 | `time` | `record`: the time is the record's, even if the source declares a field |
 | `headers` | a field that the record's headers are put into |
-| `start` | where a source begins that has read nothing: `earliest` (the default), or `latest` |
+| `start` | where a source that has read nothing begins: `earliest` (the default), or `latest` |
 | `lost` | records that retention removed before they were read: `fail`, or `skip` and count them |
 | `group` | the consumer group that the store's positions are committed to, for others to see |
 | `client.NAME` | a setting of the client library |

@@ -1,8 +1,10 @@
 """Sends records to a topic for the server, and waits until all replicas have them.
 
 The producer is idempotent: a record that it sends again, because an answer was lost, is in the
-topic once. Records of a request with an idempotency key have the key and their number in headers.
-So `found_records` can find out after a crash which of them are in the topic.
+topic once, unless brokers that were killed have lost its sequence numbers: then librdkafka starts
+anew, and may send a batch twice. Records of a request with an idempotency key have the key and
+their number in headers. So `found_records` can find out after a crash which of them are in the
+topic.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any, NamedTuple
 
 from millstream.errors import InputError, LogError
 from millstream.kafka.client import AWAY_SECONDS, client_settings, library, made_client
+from millstream.kafka.limited_calls import close_in_time
 from millstream.kafka.offset_ranges import OffsetRange, fetched
 from millstream.kafka.topic import SourceTopic
 
@@ -58,10 +61,10 @@ class TopicProducer:
     def send(self, records: Sequence[NewRecord]) -> Future[int]:
         """Sends records. The future's result is their number, once all are acknowledged.
 
-        The future fails with LogError if some were not: those may be in the topic or not. Raises
-        ProducerFull, and sends none, if too many wait.
+        The future fails with LogError if some were not acknowledged: these may be in the topic or
+        not. Raises ProducerFull, and sends none, if too many records wait.
         """
-        answer = _Answer(len(records), self._topic)
+        answer = _Acknowledgements(len(records), self._topic)
         if len(self._producer) + len(records) > _SETTINGS["queue.buffering.max.messages"]:  # type: ignore[operator]
             raise ProducerFull(f"{self._topic.where}: too many records wait to be sent")
         for number, record in enumerate(records):
@@ -96,7 +99,7 @@ class TopicProducer:
             self._producer.poll(0.1)
 
 
-class _Answer:
+class _Acknowledgements:
     """Counts the acknowledgements of a request."""
 
     def __init__(self, count: int, topic: SourceTopic) -> None:
@@ -141,7 +144,7 @@ def found_records(topic: SourceTopic, tag: str, begin: Sequence[int]) -> set[int
     except kafka.KafkaException as error:
         raise LogError(f"{topic.where}: the brokers do not answer ({error})") from None
     finally:
-        consumer.close()
+        close_in_time(consumer)
     wanted, numbers = tag.encode(), set()
     try:
         for _, messages, _ in fetched(topic, ranges, committed=False):

@@ -1,12 +1,13 @@
 """Follows the end offsets of a topic, and reports each change at once.
 
 A thread asks the brokers for the end of every partition, many times a second while records come in
-and less often when none do: one small request a broker, without any records. The end is the last
+and less often when none do, or when the reader is behind and has enough to read: one small request
+a broker, without any records. The end is the last
 stable offset, so that records of open transactions wait. Now and then it also asks for the first
 offsets of the partitions (retention removes old records) and for new partitions.
 
-While brokers do not answer, it retries for as long as it takes. A topic that does not exist, or may
-not be read, is an error.
+While brokers do not answer, it retries without a limit. A topic that does not exist, or may not be
+read, is an error.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from millstream.errors import InputError
 from millstream.kafka.client import (
     AWAY_SECONDS,
     Away,
-    SaidByConnections,
+    ConnectionErrors,
     client_settings,
     library,
     made_client,
@@ -29,7 +30,7 @@ from millstream.kafka.client import (
 from millstream.kafka.topic import SourceTopic
 
 BUSY_SECONDS, IDLE_SECONDS = 0.01, 0.1
-"""Seconds between two requests for the ends while records come, and after none came for a while."""
+"""Seconds between two requests for the ends: while records come and are awaited, and otherwise."""
 IDLE_AFTER = 2.0
 LOOK_SECONDS = 2.0
 """Seconds between two requests for new partitions, and for new first offsets."""
@@ -46,21 +47,22 @@ class TopicEnds(NamedTuple):
 
 
 class TopicWatch:
-    """Follows the end offsets of a topic in a thread of its own, once it is started."""
+    """Follows the end offsets of a topic in its own thread, once it is started."""
 
     def __init__(
         self,
         topic: SourceTopic,
-        changed: Callable[[], None] | None = None,
         *,
         busy_seconds: float = BUSY_SECONDS,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        """`changed` is called, in the thread, whenever `ends` has changed or `error` is set."""
         self.ends: TopicEnds | None = None
         """The last answer of the brokers; None until they answer."""
         self.error: InputError | None = None
-        self.changed = changed or (lambda: None)
+        self.changed: Callable[[], None] = lambda: None
+        """Called, in the thread, whenever `ends` has changed or `error` is set."""
+        self.is_behind = False
+        """True while the reader has not taken all records before the ends that it knows."""
         self._topic = topic
         self._busy, self._idle = busy_seconds, idle_seconds
         self._away = Away()
@@ -70,7 +72,7 @@ class TopicWatch:
         self._stop = threading.Event()
         self._answered = threading.Event()
         self._thread: threading.Thread | None = None
-        self._said = SaidByConnections()
+        self._said = ConnectionErrors()
         self._failed_part: Exception | None = None
         self._missing_since: float | None = None
 
@@ -138,9 +140,9 @@ class TopicWatch:
                 why = self._said.why(admin, error.args[0])
                 self._say(self._away.failed(why, self._topic.where))
                 self._stop.wait(0.2)
-                # A new client: the old one keeps what it knows of leaders, even if it is wrong.
+                # A new client: the old one keeps what it knows about leaders, even if it is wrong.
                 look_at, admin = 0.0, self._admin(settings)
-            idle = now - last_change > IDLE_AFTER
+            idle = self.is_behind or now - last_change > IDLE_AFTER
             self._stop.wait(self._idle if idle else self._busy)
 
     def _publish(self, ends: TopicEnds) -> bool:
@@ -191,12 +193,14 @@ class TopicWatch:
         failed = None
         for partition, future in answers.items():
             try:
-                offset = future.result().offset
+                offset = future.result(2 * AWAY_SECONDS).offset
                 if offset < 0:  # the result of a lost connection, without an error
                     raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError._TRANSPORT))
                 offsets[partition.partition] = offset
-            except kafka.KafkaException as error:
+            except (kafka.KafkaException, TimeoutError) as error:
                 failed = error
+                if isinstance(error, TimeoutError):
+                    failed = kafka.KafkaException(kafka.KafkaError(kafka.KafkaError._TIMED_OUT))
                 if partition.partition < len(known):
                     offsets[partition.partition] = known[partition.partition]
         if failed is not None:

@@ -20,7 +20,7 @@ class LetterRow(msgspec.Struct, frozen=True, omit_defaults=True):
     key: str | None = None
     value: Any = None
     bytes: str | None = None
-    """Replaces `value` if that is bytes; they are base64 text."""
+    """The value as base64 text if it is bytes; `value` is then left out."""
     error: str | None = None
     batch: int | None = None
     timer: str | None = None
@@ -32,7 +32,7 @@ class LetterRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def content(self) -> Any:
-        """The value, whatever it is."""
+        """The value: JSON or bytes."""
         return self.value if self.bytes is None else base64.b64decode(self.bytes)
 
     @property

@@ -32,7 +32,7 @@ class RetriedNumbers:
             try:
                 self._read()
             except (LogError, OSError):
-                self._at = list(NOWHERE)  # the log was replaced, or comes back: read it again
+                self._at = list(NOWHERE)  # the log may have been replaced: read it from the start
 
     def among(self, kind: str, first: int, stop: int) -> list[int]:
         """Returns the numbers from `first` up to `stop`, exclusive, that were retried."""
@@ -53,5 +53,5 @@ class RetriedNumbers:
         with self._guard:
             for tag in tags:
                 kind, _, number = tag.partition(":")
-                if number.isdigit():  # a diverted event has the name of its function before it
+                if number.isdigit():  # not so for a diverted event: its function's name comes first
                     self._numbers.setdefault(kind, set()).add(int(number))

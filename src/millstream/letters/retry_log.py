@@ -1,10 +1,10 @@
 """Appends letters to the log of retried letters, each once.
 
 Every letter has a number in its own log. The letter is appended with a tag that is made from that
-number, and no tag is ever forgotten here. So a letter is in the log once, however often a retry is
-requested, by whomever, and whatever crashed in between. Batches take it in by position, as they
-take the records of a source, so it is processed exactly once. A letter that fails again is a new
-letter, with its own number.
+number, and no tag is ever forgotten. So a letter is in the log once, no matter how often it is
+retried and what crashed in between. Batches take it in by position, as they take the records of a
+source, so it is processed exactly once. A letter that fails again is a new letter, with its own
+number.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Cleared(NamedTuple):
 
 
 class EveryTag:
-    """All tags of a log, for ever."""
+    """All tags of a log. None is ever forgotten."""
 
     is_complete = False
 
@@ -99,7 +99,7 @@ def retry_letters(
 def _log_of(
     wanted: LetterFilter, overflows: Mapping[str, tuple[str, str]]
 ) -> tuple[str, str | None]:
-    """Returns the log of the letters, and the stream that they are retried as, if not their own."""
+    """Returns the log of the letters, and the stream that they are retried on, if not their own."""
     if wanted.kind != "diverted":
         return wanted.kind, None
     if wanted.function is None or wanted.function not in overflows:
@@ -143,7 +143,7 @@ def _appended(
             elif known.get(tag) is not None:
                 before += 1
             else:
-                yield Entry([msgspec.json.encode(LetterRetry(wanted.kind, number, letter))], tag)
+                yield Entry.of([msgspec.json.encode(LetterRetry(wanted.kind, number, letter))], tag)
 
     chosen = islice(entries(), wanted.limit)
     while group := list(islice(chosen, TOGETHER)):
@@ -157,9 +157,9 @@ def _appended(
 
 
 def clear_letters(logs: StreamLogs, kind: str, *, dry_run: bool = False) -> Cleared:
-    """Removes the letters of a kind that no other application has yet to read.
+    """Removes the letters of a kind, except those that another application has yet to read.
 
-    Numbers go on, so that a new letter never takes the place of one that was retried; letters that
+    Numbering continues, so that a new letter never gets the number of a retried one. Letters that
     were retried and not taken in yet are in a log of their own, and stay.
     """
     if not logs.has(kind):

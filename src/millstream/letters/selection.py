@@ -24,9 +24,9 @@ class LetterFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     """A part of the error's text."""
     key: str | None = None
     since: int | None = None
-    """Set aside at this time or later, in microseconds."""
+    """Matches letters that were set aside at this time or later, in microseconds."""
     until: int | None = None
-    """Set aside before this time."""
+    """Matches letters that were set aside before this time."""
     limit: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)] | None = None
     """The maximum number of letters, oldest first."""
     dry_run: bool = False

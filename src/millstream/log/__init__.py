@@ -28,6 +28,7 @@ positions; any number of writers append to it.
 place_writer    appends to it
 place_readers   the positions that its readers have committed
 mirror          local segments that follow it; `reader` reads them
+poured_record   what was poured into the log of a source
 mirror_tags     the tags in a mirror, for a writer on the same host
 placed_blocks   reads a part of it, on any host
 logs_follower   follows logs into mirrors, in threads

@@ -39,7 +39,7 @@ def follow_log(mirror: LogMirror, stop: threading.Event, say: Callable[[str], No
         except MillstreamError as error:
             if str(error) != trouble:
                 trouble = str(error)
-                say(f"{trouble}; it is tried again")
+                say(f"{trouble}; it is retried")
             pause = TROUBLE_SECONDS
             continue
         trouble = ""
@@ -47,12 +47,11 @@ def follow_log(mirror: LogMirror, stop: threading.Event, say: Callable[[str], No
 
 
 @contextmanager
-def logs_followed(
-    place: Place, folder: Path, say: Callable[[str], None] = lambda sentence: None
-) -> Iterator[None]:
+def logs_followed(place: Place, folder: Path) -> Iterator[None]:
     """Follow all logs of a store into subfolders of a folder, until the context is left.
 
-    Threads bring them up to date; the caller does not wait for that.
+    Threads bring them up to date; the caller does not wait for that. Nothing is said of failures:
+    they are retried.
     """
     stop = threading.Event()
     threads: dict[str, threading.Thread] = {}
@@ -61,12 +60,11 @@ def logs_followed(
         while not stop.is_set():
             try:
                 mirror = LogMirror(place, stream, folder / stream)
-            except MillstreamError as error:
-                say(f"{error}; it is tried again")
+            except MillstreamError:
                 stop.wait(TROUBLE_SECONDS)
                 continue
             try:
-                follow_log(mirror, stop, say)
+                follow_log(mirror, stop, lambda sentence: None)
             finally:
                 mirror.close()
 

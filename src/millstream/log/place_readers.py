@@ -11,18 +11,10 @@ from functools import partial
 import msgspec
 
 from millstream.errors import PlaceDamaged
+from millstream.log.readers import CommittedPosition
 from millstream.places.place import Place, persistent, read, sealed
 
 PATIENCE = 60.0
-
-
-class CommittedPosition(msgspec.Struct, frozen=True):
-    """A reader's position: it needs nothing before it."""
-
-    offset: int
-    records: int
-
-
 _decode = msgspec.json.Decoder(CommittedPosition).decode
 
 
@@ -31,33 +23,29 @@ def reader_name(stream: str, reader: str) -> str:
     return f"readers/{stream}/{reader}"
 
 
-def commit_in(
-    place: Place, stream: str, reader: str, position: Sequence[int], patience: float = PATIENCE
-) -> None:
+def commit_in(place: Place, stream: str, reader: str, position: Sequence[int]) -> None:
     """Record that this reader needs nothing before the position any more."""
     name = reader_name(stream, reader)
     data = sealed(name, msgspec.json.encode(CommittedPosition(*position)))
-    persistent(lambda: place.put(name, data), patience)
+    persistent(lambda: place.put(name, data), PATIENCE)
 
 
-def knows_in(place: Place, stream: str, reader: str, patience: float = PATIENCE) -> bool:
+def knows_in(place: Place, stream: str, reader: str) -> bool:
     """True if the reader has ever committed."""
     name = reader_name(stream, reader)
-    return persistent(lambda: place.get(name) is not None, patience)
+    return persistent(lambda: place.get(name) is not None, PATIENCE)
 
 
-def release_in(place: Place, stream: str, reader: str, patience: float = PATIENCE) -> None:
+def release_in(place: Place, stream: str, reader: str) -> None:
     """Remove this reader: retention no longer waits for it."""
-    persistent(lambda: place.delete([reader_name(stream, reader)]), patience)
+    persistent(lambda: place.delete([reader_name(stream, reader)]), PATIENCE)
 
 
-def readers_in(
-    place: Place, stream: str, patience: float = PATIENCE
-) -> dict[str, CommittedPosition]:
+def readers_in(place: Place, stream: str) -> dict[str, CommittedPosition]:
     """The committed position of each reader of a stream's log."""
     prefix, positions = reader_name(stream, ""), {}
-    for name in persistent(lambda: [listed.name for listed in place.list(prefix)], patience):
-        data = persistent(partial(read, place, name), patience)
+    for name in persistent(lambda: [listed.name for listed in place.list(prefix)], PATIENCE):
+        data = persistent(partial(read, place, name), PATIENCE)
         if data is not None:
             positions[name.removeprefix(prefix)] = _decode(data)
     return positions

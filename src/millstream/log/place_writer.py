@@ -201,14 +201,14 @@ class PlaceLogWriter:
                 self._catch_up()
             position, log = list(self._position), self._pieces.address
             if entries is None:
-                last = [Entry([], self.last_tag)] if self.last_tag else []
-                lines, tags, results = sorted_out(last, position[1], None, log)
+                last = [Entry.of([], self.last_tag)] if self.last_tag else []
+                payload, count, tags, results = sorted_out(last, position[1], None, log)
             else:
-                lines, tags, results = sorted_out(entries, position[1], self._tags, log)
-                if not lines and not tags:
+                payload, count, tags, results = sorted_out(entries, position[1], self._tags, log)
+                if not count and not tags:
                     return results
             stamp = max(self._clock(), self._stamp)
-            block = encode_block(lines, position[1], stamp, self._stamp, tags)
+            block = encode_block(payload, count, position[1], stamp, self._stamp, tags)
             asked = self._now()
             outcome = self._pieces.append(position, block)
             if not self._is_stale():

@@ -17,12 +17,14 @@ from millstream.durable import sync, with_checksum, without_checksum
 from millstream.log.segments import failed, make_folder
 
 
-class _Committed(msgspec.Struct):
+class CommittedPosition(msgspec.Struct, frozen=True):
+    """A reader's position: it needs nothing before it."""
+
     offset: int
     records: int
 
 
-_decode = msgspec.json.Decoder(_Committed).decode
+_decode = msgspec.json.Decoder(CommittedPosition).decode
 
 
 def commit(folder: Path, name: str, position: Sequence[int]) -> None:
@@ -32,7 +34,7 @@ def commit(folder: Path, name: str, position: Sequence[int]) -> None:
     readers = folder / "readers"
     fresh, known = readers / f".{name}.tmp", knows(folder, name)
     offset, records = position
-    data = with_checksum(msgspec.json.encode(_Committed(offset, records)))
+    data = with_checksum(msgspec.json.encode(CommittedPosition(offset, records)))
     try:
         try:
             fresh.write_bytes(data)

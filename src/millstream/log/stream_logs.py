@@ -34,10 +34,8 @@ class StreamLogs(Protocol):
     def has(self, stream: str) -> bool:
         """True if the stream may have a log. Check first: opening a writer may create one."""
 
-    def reader(
-        self, stream: str, *, since: Sequence[int] | None = None, record: int | None = None
-    ) -> LogReader:
-        """A reader of the current log, at least from a position or a record on."""
+    def reader(self, stream: str, *, record: int | None = None) -> LogReader:
+        """A reader of the current log, at least from a record on."""
 
     def writer(
         self, stream: str, retention: Retention, index: TagIndex | None = None
@@ -75,9 +73,7 @@ class FolderLogs:
     def has(self, stream: str) -> bool:
         return (self._folder / stream).exists()
 
-    def reader(
-        self, stream: str, *, since: Sequence[int] | None = None, record: int | None = None
-    ) -> LogReader:
+    def reader(self, stream: str, *, record: int | None = None) -> LogReader:
         return LogReader(self._folder / stream)
 
     def writer(
@@ -122,10 +118,8 @@ class PlaceLogs:
     def has(self, stream: str) -> bool:
         return True  # opening a log in a place creates nothing
 
-    def reader(
-        self, stream: str, *, since: Sequence[int] | None = None, record: int | None = None
-    ) -> LogReader:
-        return LogReader(self.mirror(stream, since=since, record=record).path)
+    def reader(self, stream: str, *, record: int | None = None) -> LogReader:
+        return LogReader(self.mirror(stream, record=record).path)
 
     def mirror(
         self, stream: str, *, since: Sequence[int] | None = None, record: int | None = None

@@ -122,12 +122,12 @@ class LogWriter:
         Raises LogError if the write fails: then none was appended, and it can be retried.
         """
         known = self._tags if self._dedupe else None
-        lines, tags, results = sorted_out(entries, self._records, known, str(self.path))
-        if lines or tags:
+        payload, count, tags, results = sorted_out(entries, self._records, known, str(self.path))
+        if count or tags:
             stamp = max(self._clock(), self._stamp)
-            block = encode_block(lines, self._records, stamp, self._stamp, tags)
+            block = encode_block(payload, count, self._records, stamp, self._stamp, tags)
             rolled = self._must_roll(len(block), stamp)
-            self._write(block, len(lines), stamp, rolled)
+            self._write(block, count, stamp, rolled)
             if self._dedupe:
                 self._tags.add(tags)
             if tags:
@@ -153,7 +153,7 @@ class LogWriter:
 
     def _mark(self, stamp: int) -> bytes:
         tags = [Tag(self.last_tag, self._records, 0, 0)] if self.last_tag else []
-        return encode_block([], self._records, stamp, self._stamp, tags)
+        return encode_block(b"", 0, self._records, stamp, self._stamp, tags)
 
     def retain(self) -> int:
         """Remove the segments that retention no longer keeps; returns the bytes freed."""

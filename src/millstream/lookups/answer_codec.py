@@ -45,14 +45,14 @@ _encode = msgspec.json.Encoder(enc_hook=_as_json).encode
 
 
 def _key_text(key: Any) -> str:
-    """Returns a map's key as text: as the value would be, or its JSON."""
+    """Returns a map's key as text: itself if its JSON is a string, otherwise its JSON."""
     encoded = _encode(key)
     return msgspec.json.decode(encoded) if encoded[:1] == b'"' else encoded.decode()
 
 
 def encode_answer(answer: Any) -> bytes:
-    """Returns the JSON of an answer; CodecError, which names the column and its type, if JSON
-    cannot carry it.
+    """Returns the JSON of an answer. If JSON cannot carry it, raises CodecError, which names the
+    column and its type.
 
     >>> encode_answer({"place": IPv4Address("10.0.0.1")})
     b'{"place":"10.0.0.1"}'

@@ -20,7 +20,7 @@ class Backend(Protocol):
     """Reads one key. Opened at the first read, in the process that reads."""
 
     def read(self, key: str) -> Any:
-        """The row, or None; after any error, `close` and retry."""
+        """Returns the row, or None. After any error, call `close` before a retry."""
         ...
 
     def close(self) -> None: ...
@@ -54,7 +54,7 @@ class SqliteBackend:
                 f"file:{self._path}?mode=ro",
                 uri=True,
                 timeout=self._seconds,
-                check_same_thread=False,  # one task reads at a time, but perhaps in another thread
+                check_same_thread=False,  # one task reads at a time, but maybe in different threads
             )
             self._connection.row_factory = sqlite3.Row
         row = self._connection.execute(self._query, (key,)).fetchone()

@@ -116,7 +116,7 @@ class Lookup:
 
     @property
     def shown(self) -> str:
-        """A text with the table or function that it reads, and the age of answers."""
+        """A text with the table or function that it reads, and the greatest age of an answer."""
         return f"{self._shown}, at most {shown_duration(self.max_age)} old"
 
     def get(self, key: str) -> Any:
@@ -125,8 +125,8 @@ class Lookup:
             return _decode(self._encoded(key, self._rows.get(key)))
         if not self._is_known:
             raise FunctionError(
-                f"lookup {self.name!r} is read where the model does not know of it; only a map may "
-                "read one: name it there, as in @app.map(..., lookups=[people])"
+                f"lookup {self.name!r} is read, but no map declares it; only a map that declares a "
+                "lookup may read it: @app.map(..., lookups=[people])"
             )
         kept = self._cache.get(key)
         now = time.monotonic()
@@ -146,7 +146,7 @@ class Lookup:
         return (module,) if module else ()
 
     def known(self) -> None:
-        """Called by the model for a lookup that a map declares."""
+        """Note that a map declares this lookup. Called by the model."""
         self._is_known = True
 
     def given(self, rows: Mapping[str, Any] | None) -> None:
@@ -165,7 +165,7 @@ class Lookup:
         return hash(self.name)
 
     def _asked(self, key: str, deadline: float) -> tuple[float, bytes]:
-        """Returns the row, and the time of the request: the row is at least as fresh as that."""
+        """Returns the time of the request, which the row is at least as fresh as, and the row."""
         tries = 0
         while True:
             asked_at = time.monotonic()
@@ -180,15 +180,16 @@ class Lookup:
                     reason = "; ".join(str(error).strip().splitlines()) or type(error).__name__
                     raise self._failure(
                         key,
-                        f"{reason}; it was tried for {self.timeout:g} s; see that it can be read, "
-                        "and start again",
+                        f"{reason}; it was tried for {self.timeout:g} s; make sure that it can be "
+                        "read, and start again",
                     ) from error
             else:
                 return asked_at, self._encoded(key, answer)
             time.sleep(pause)
 
     def _encoded(self, key: str, answer: Any) -> bytes:
-        """The answer as JSON. A retry would not make it fit: it fails at once."""
+        """Returns the answer as JSON. Fails at once if that is impossible, since a retry would not
+        help."""
         try:
             return encode_answer(answer)
         except CodecError as error:

@@ -53,6 +53,8 @@ class PaneCell(msgspec.Struct, frozen=True):
     shed: int
     gap: int
     """The bytes of its log that were gone; -1 if unknown."""
+    late: int = 0
+    """Records of it that came after it was sent."""
 
 
 class PaneColumn(msgspec.Struct, frozen=True, rename={"start": "from"}):

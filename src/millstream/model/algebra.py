@@ -64,6 +64,14 @@ class Algebra:
     counted: Callable[[int], Any] | None = field(default=None, compare=False)
     """The partial of a number of events, for an algebra that ignores their contents: they can then
     be counted in bulk, without a call for each key."""
+    number: str | None = field(default=None, compare=False)
+    """The field of the value that is all that `lift` and `gather` read, if whole numbers in it can
+    be added up in bulk, with `totalled`."""
+    totalled: Callable[[int, int], Any] | None = field(default=None, compare=False)
+    """The partial of a number of events in which `number` is a whole number, given its total."""
+    whole: str | None = field(default=None, compare=False)
+    """The only field of the slate of a partial that is an int, which is then stored as it is; merge
+    adds ints. So they can be merged in bulk."""
     arguments: tuple[tuple[str, Any], ...] = ()
     error: str | None = None
     """The error bound that an approximate algebra states; None: it is exact."""

@@ -36,7 +36,7 @@ from millstream.model.place import location
 from millstream.model.size import Size, byte_count
 from millstream.model.slate import check_slate_type, declared_value
 from millstream.model.source import KeyOf, Source, TimeOf, declared
-from millstream.model.stream import ChangeOutput, Stream
+from millstream.model.stream import ChangeOutput, Stream, StreamOrder
 from millstream.model.text_form import text_form
 from millstream.model.workflow import (
     CHANGES,
@@ -103,6 +103,7 @@ class AppDefinition:
         idle: Duration = "10s",
         time_format: str | None = None,
         zone: str | None = None,
+        until: str | None = None,
         ahead: Duration | None = "1d",
         jump: Duration | None = None,
         pattern: str | None = None,
@@ -113,6 +114,10 @@ class AppDefinition:
         """Declare a stream that comes from outside. `Source` explains the arguments; `TextForm`
         explains the last four, which say how text becomes records."""
         check_name(name, "source")
+        where = f"source {name!r}"
+        text = text_form(
+            where, pattern=pattern, starts=starts, encoding=encoding, delimiter=delimiter
+        )
         self._sources.append(
             declared(
                 name,
@@ -125,21 +130,16 @@ class AppDefinition:
                 zone=zone,
                 ahead=ahead,
                 jump=jump,
-                text=text_form(
-                    f"source {name!r}",
-                    pattern=pattern,
-                    starts=starts,
-                    encoding=encoding,
-                    delimiter=delimiter,
-                ),
+                text=text,
+                until=until,
             )
         )
 
-    def stream(self, name: str, *, delay: Duration = "0s") -> None:
-        """Declare a stream's delay: its events are later than their input by at least `delay`. On a
-        stream that closes a cycle this makes event-time order exact."""
+    def stream(self, name: str, *, delay: Duration = "0s", after: str | None = None) -> None:
+        """Declare that a stream's events are later than their input by `delay` (exact in event-time
+        order, if it closes a cycle), and than all that it leads to on the stream `after`."""
         check_name(name, "stream")
-        self._declare(name, delay=microseconds(delay, f"stream {name!r}: delay"))
+        self._declare(name, delay=microseconds(delay, f"stream {name!r}: delay"), after=after)
 
     def output(self, name: str, *, value: type | None = None, order_by: str | None = None) -> None:
         """Declare a stream as output, for sinks and tails. `value` is a dataclass whose fields
@@ -335,6 +335,11 @@ class AppDefinition:
                 "is one of this name already; give the second another with name="
             )
         self.parts[name] = part
+
+    def way(self, start: str, goal: str, part: str) -> int:
+        """Returns `StreamOrder.way` through the functions of a part that are declared so far."""
+        functions = [each for each in self._functions if each.name.startswith(f"{part}.")]
+        return StreamOrder(functions, self._declared.values()).way(start, goal)
 
     def gives(self, stream: str) -> bool:
         """True if a source or function declared so far brings the stream."""

@@ -124,20 +124,20 @@ def _said(path: str, said: object, where: str) -> list[tuple[str, Any]]:
     if not isinstance(said, dict):
         if not _is_scalar(said):
             raise DefinitionError(
-                f"{where} must say of {path!r} a constant ({SCALAR}) or a table of words such as "
+                f"{where} must give {path!r} a constant ({SCALAR}) or a table of words such as "
                 f"{{ one_of = [...] }}; got {type(said).__name__} {said!r}"
             )
         return [("is", said)]
     if not said:
-        raise DefinitionError(f"{where} must say something of {path!r}; got an empty table")
+        raise DefinitionError(f"{where} must give {path!r} a condition; got an empty table")
     return [(word, _operand(path, word, operand, where)) for word, operand in said.items()]
 
 
 def _operand(path: str, word: str, operand: Any, where: str) -> Any:
     if word not in WORDS:
         raise DefinitionError(
-            f"{where} must say of {path!r} what there is a word for (or name a field within it, in "
-            f'quotes: "{path}.{word}"); got {word!r}; {did_you_mean(word, WORDS)}'
+            f"{where} must use known words for {path!r} (or name a field within it, in quotes: "
+            f'"{path}.{word}"); got {word!r}; {did_you_mean(word, WORDS)}'
         )
     if word == "matches":
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from millstream.errors import DefinitionError
 
@@ -36,10 +37,10 @@ def microseconds(duration: Duration, where: str) -> int:
     >>> microseconds("0.5s", "here")
     500000
     """
+    if isinstance(duration, str) and (known := _parsed(duration)) is not None:
+        return known  # a function may set a timer for each of its events
     if isinstance(duration, timedelta):
         total = duration // timedelta(microseconds=1)
-    elif isinstance(duration, str) and _PART.sub("", duration) == "" and duration:
-        total = round(sum(float(n) * UNITS[unit] for n, unit in _PART.findall(duration)))
     elif isinstance(duration, str) and duration[:1] == "-" and _PART.sub("", duration) == "-":
         total = -1
     else:
@@ -50,6 +51,13 @@ def microseconds(duration: Duration, where: str) -> int:
     if total < 0:
         raise DefinitionError(f"{where} must not be negative; got {duration!r}")
     return total
+
+
+@lru_cache(maxsize=1024)
+def _parsed(duration: str) -> int | None:
+    if not duration or _PART.sub("", duration) != "":
+        return None
+    return round(sum(float(n) * UNITS[unit] for n, unit in _PART.findall(duration)))
 
 
 def shown_duration(total: int) -> str:

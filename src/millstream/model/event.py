@@ -14,8 +14,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 from millstream.errors import FunctionError
 from millstream.model.duration import Duration, instant, microseconds
+from millstream.model.path import is_unicode
 
 Clock = Literal["event", "wall"]
+_new = tuple.__new__
 END: Final = (1 << 63) - 1
 """The time of a timer that fires when event time is ended: after every other event and timer."""
 
@@ -100,7 +102,7 @@ def emit(
     Defaults: the one stream that the function publishes; the input's key; the input's value; the
     input's `ts` plus one microsecond (or plus the stream's delay).
     """
-    return Emit(stream, key, value, ts)
+    return _new(Emit, (stream, key, value, ts))
 
 
 def timer(
@@ -126,10 +128,8 @@ def timer(
         if clock != "event":
             raise FunctionError("timer(at='end') is of event time; the wall clock has no end")
         at = END
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise FunctionError(f"timer(name=) {name!r} is not valid Unicode") from None
+    if not is_unicode(name):
+        raise FunctionError(f"timer(name=) {name!r} is not valid Unicode")
     return SetTimer(
         name,
         clock,

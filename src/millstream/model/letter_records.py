@@ -1,6 +1,6 @@
 """Records in dead letters: how a letter holds a record that never became an event.
 
-A letter keeps the record as it came, so that a retry can read it anew: as text, or as bytes if it
+A letter keeps the record as it came, so that a retry can read it again: as text, or as bytes if it
 is not UTF-8. Of a record over `KEPT_BYTES` only the beginning is kept, for people. The letter's
 `form` says what its value is, and a value that is not the whole record is never retried.
 """

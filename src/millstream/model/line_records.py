@@ -10,6 +10,9 @@ record before it. `LineJoiner` joins them. The line alone decides if it begins a
 first line of a file always begins one. So wherever a file is cut into pieces, every record belongs
 to the piece in which it begins.
 
+*Arrays.* A file of JSON is one array if it begins with `[` and then `{`, unless its first line is a
+complete value and others follow. Otherwise each line is a value, which may be an array too.
+
 >>> read = line_reader(pattern=r"(?P<host>\\S+) (?P<status>\\d+)")
 >>> read(b"web1 200")
 {'host': 'web1', 'status': '200'}
@@ -17,7 +20,9 @@ to the piece in which it begins.
 
 from __future__ import annotations
 
+import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -25,7 +30,9 @@ from millstream.errors import DefinitionError, InputError
 
 LONGEST = 64 * 1024 * 1024
 """The most bytes of a record of several lines; what exceeds them is not kept."""
+BLOCK_BYTES = 256 * 1024
 LineReader = Callable[[bytes], dict[str, str | None]]
+_ARRAY = re.compile(rb"\s*\[\s*(\S)")
 
 
 class JoinedLines(NamedTuple):
@@ -140,15 +147,20 @@ def line_reader(
     return read
 
 
+def not_in(encoding: str) -> str:
+    """Returns the error for a line with bytes that are invalid in the encoding."""
+    return (
+        f"a line must be {encoding.upper()}; got bytes that are not; if it is written in another "
+        "encoding, say so, as with encoding='latin-1'"
+    )
+
+
 def line_text(line: bytes, encoding: str = "utf-8", errors: str = "strict") -> str:
     """Decodes a line, or joined lines, and removes the carriage return at the end of each."""
     try:
         text = line.decode(encoding, errors)
     except UnicodeDecodeError:
-        raise InputError(
-            f"a line must be {encoding.upper()}; got bytes that are not; if it is written in "
-            "another encoding, say so, as with encoding='latin-1'"
-        ) from None
+        raise InputError(not_in(encoding)) from None
     if "\n" in text:
         return text.replace("\r\n", "\n").rstrip("\r\n")
     return text.rstrip("\r")
@@ -174,8 +186,10 @@ def check_starts(starts: object, where: str) -> None:
 
 
 def shown_pattern(pattern: str | None) -> str:
-    """Returns a pattern for a message, cut if it is long."""
-    return repr(pattern if pattern is None or len(pattern) <= 120 else pattern[:117] + "...")
+    """Returns a pattern for a message as it was written, in one line, cut if it is long."""
+    if pattern is None or not pattern.isprintable():
+        return repr(pattern)
+    return f"'{pattern}'" if len(pattern) <= 120 else f"'{pattern[:117]}...'"
 
 
 def _compiled(pattern: object, where: str, option: str) -> re.Pattern[str]:
@@ -187,3 +201,39 @@ def _compiled(pattern: object, where: str, option: str) -> re.Pattern[str]:
         raise DefinitionError(
             f"{where}: {option} must be a regular expression; got {pattern!r}: {error}"
         ) from None
+
+
+def is_array(read: Callable[[int], bytes], longest: int, *, growing: bool = False) -> bool:
+    """True if a file is one array. `read` returns its next bytes, `longest` is the length of the
+    longest line in bytes. `growing`: more may be written, so a first line that is a complete value
+    is a line.
+
+    >>> from io import BytesIO
+    >>> is_array(BytesIO(b'[\\n{"n": 1}').read, 100), is_array(BytesIO(b'[{}]\\n[{}]').read, 100)
+    (True, False)
+    >>> is_array(BytesIO(b'[{}]').read, 100), is_array(BytesIO(b'[{}]').read, 100, growing=True)
+    (True, False)
+    """
+    head = (read(BLOCK_BYTES) or b"").removeprefix(BOM_UTF8)
+    if head.lstrip()[:1] != b"[":
+        return False
+    while not (begun := _ARRAY.match(head)) and (more := read(BLOCK_BYTES)):
+        head += more
+    if begun is None:
+        return growing  # a line that is only a bracket is no value
+    if begun[1] not in b"{]":
+        return False
+    while b"\n" not in head.lstrip() and (more := read(BLOCK_BYTES)):
+        head += more
+        if len(head) > longest:
+            return True  # no line can be this long
+    line, newline, rest = head.lstrip().partition(b"\n")
+    if growing and not newline:
+        return False  # not known yet
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return True
+    while not rest.strip() and (more := read(BLOCK_BYTES)):
+        rest = more
+    return not growing and not rest.strip()

@@ -50,6 +50,20 @@ def picker(path: str, where: str, holder: str = "value") -> Callable[[Any], Any]
     return pick
 
 
+def guarded(function: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
+    """Returns a user's function of a record; InputError if it raises."""
+
+    def pick(record: Any) -> Any:
+        try:
+            return function(record)
+        except Exception as error:
+            raise InputError(
+                f"{where}: its function raised {type(error).__name__}: {error}"
+            ) from error
+
+    return pick
+
+
 def _why_not(record: Any, steps: list[str]) -> str:
     """Returns the end of the message: what is there instead of an object, or a similar field."""
     value, passed = record, list[str]()
@@ -70,12 +84,25 @@ def is_long_key(key: str) -> bool:
     return len(key) > PLAIN_KEY and len(key.encode(errors="replace")) > LONGEST_KEY
 
 
+def is_unicode(text: str) -> bool:
+    """True if a text can be written as UTF-8: it has no half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def key_text(key: Any, where: str) -> str:
     """Returns a field's value as a key: text or a whole number; InputError for anything else."""
     if isinstance(key, str | int) and not isinstance(key, bool):
         return str(key)
-    shown = repr(key)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
     raise InputError(
-        f"{where}: key must be text or a whole number; got {type(key).__name__} {shown}"
+        f"{where}: key must be text or a whole number; got {type(key).__name__} {shortened(key)}"
     )
+
+
+def shortened(value: Any) -> str:
+    """Returns a value as a message shows it: its repr, cut off after 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

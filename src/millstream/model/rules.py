@@ -6,7 +6,7 @@ and uses these for the rest, so that an error reads the same wherever it is foun
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,10 +65,10 @@ def effects(returned: object) -> Iterable[object]:
     return returned
 
 
-def emitted(function: Function, emit: Emit, event: Event, delays: dict[str, int]) -> Event:
+def emitted(function: Function, emit: Emit, event: Event, delays: Mapping[str, int]) -> Event:
     """Returns the event for an `emit` and its input event; FunctionError if it breaks a rule.
 
-    `delays` holds the streams with a declared delay.
+    `delays` holds the streams whose events are later by more than a microsecond.
     """
     stream, key, value, ts = emit
     if stream is None:

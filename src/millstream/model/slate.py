@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from millstream.errors import DefinitionError, FunctionError
+from millstream.model.path import is_unicode
 
 K = TypeVar("K", str, bytes)
 UNLIMITED = 1 << 62
@@ -132,8 +133,8 @@ class Table:
     ) -> Iterator[tuple[str, Any]]:
         """Yields entries with `start <= entry < stop` (None: to the end), in order of their text.
 
-        Reads no more of the store than it yields. Changing the table meanwhile does not change
-        what an iterator already under way yields.
+        Reads no more of the store than it yields. Later changes of the table do not affect an
+        iterator that has begun.
         """
         changed = self._changed_between(start, stop)
         if reverse:
@@ -209,11 +210,8 @@ def _check_entry(entry: object) -> None:
         raise FunctionError(
             f"a table's entries are named by text; got {type(entry).__name__} {entry!r}"
         )
-    if not entry.isascii():
-        try:
-            entry.encode()
-        except UnicodeEncodeError:
-            raise FunctionError(f"a table's entry {entry!r} is not valid Unicode") from None
+    if not (entry.isascii() or is_unicode(entry)):
+        raise FunctionError(f"a table's entry {entry!r} is not valid Unicode")
 
 
 def check_slate_type(slate: type, where: str) -> None:

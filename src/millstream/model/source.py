@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from millstream.errors import DefinitionError, InputError
@@ -19,7 +19,15 @@ from millstream.model.duration import (
     shown_duration,
 )
 from millstream.model.line_records import check_pattern
-from millstream.model.path import LONGEST_KEY, PLAIN_KEY, is_long_key, key_text, picker
+from millstream.model.path import (
+    LONGEST_KEY,
+    PLAIN_KEY,
+    guarded,
+    is_long_key,
+    key_text,
+    picker,
+    shortened,
+)
 from millstream.model.text_form import PLAIN_TEXT, TextForm
 from millstream.model.time_text import check_time_text, time_reader
 
@@ -37,7 +45,8 @@ class Source:
 
     `key` and `ts` are a field, a dotted path or a function of the record. Without `key` the key is
     the empty text; without `ts` the time is the batch's clock. A time that is text is ISO 8601 or
-    has the `time_format`; if the text names no zone, it is in `zone` (`time_text`). A time more
+    has the `time_format`; if the text names no zone, it is in `zone`, and if it names no year, not
+    after the day `until` (`time_text`). A time more
     than `ahead` after the clock is taken for a mistake, and its record becomes a dead letter: it
     would make all later records late. So does a record in a file whose time is more than `jump`
     after those of the records before and after it (`time_jumps`). `lateness` and `idle` shape the
@@ -56,15 +65,19 @@ class Source:
     ahead: int | None = None
     jump: int | None = None
     text: TextForm = PLAIN_TEXT
+    until: str | None = None
 
-    def extractor(self) -> Callable[[Any, int], tuple[int, str]]:
-        """Returns a function of (record, clock) that gives (ts, key), or raises InputError."""
-        key_of = _picker(self.key, f"source {self.name!r}: key")
-        ts_of = _picker(self.ts, f"source {self.name!r}: ts")
-        where = f"source {self.name!r}"
+    def extractor(self, where: str | None = None) -> Callable[[Any, int], tuple[int, str]]:
+        """Returns a function of (record, clock) that gives (ts, key), or raises InputError. `where`
+        names the source in errors; None: by its name."""
+        where = where or f"source {self.name!r}"
+        key_of, ts_of = _picker(self.key, f"{where}: key"), _picker(self.ts, f"{where}: ts")
         scale = UNITS.get(self.unit or "")
         nanoseconds = self.unit == "ns"
-        of_text = time_reader(self.time_format, self.zone, where)
+        numbers = self.unit is not None
+        of_text = time_reader(
+            self.time_format, self.zone, where, or_number=numbers, until=self.until
+        )
 
         def time_of(value: Any, clock: int) -> int:
             if isinstance(value, str) or self.time_format is not None:
@@ -76,7 +89,8 @@ class Source:
                 return instant(value)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InputError(
-                    f"{where}: ts must be ISO-8601 text or a number; got {_shown(value)}"
+                    f"{where}: ts must be ISO-8601 text or a number; got "
+                    f"{type(value).__name__} {shortened(value)}"
                 )
             if isinstance(value, float) and not math.isfinite(value * (scale or 1)):
                 raise InputError(f"{where}: ts must be a finite number; got {value!r}")
@@ -114,8 +128,8 @@ class Source:
                 days = (ts - clock) // UNITS["d"]
                 raise InputError(
                     f"{where}: ts must be no more than {shown_duration(self.ahead)} (ahead=) after "
-                    f"the clock; got {_shown(raw_time)}, {days:,} days after it; "
-                    f"{likely_cause(self.unit, ts, clock)}"
+                    f"the clock; got {type(raw_time).__name__} {shortened(raw_time)}, {days:,} "
+                    f"days after it; {likely_cause(self.unit, ts, clock)}"
                 )
             return ts, key
 
@@ -125,13 +139,40 @@ class Source:
 def likely_cause(unit: str | None, ts: int, clock: int) -> str:
     """Returns a hint for a time far after the clock: another unit than `unit`, if that brings the
     number near to the clock."""
-    scale = UNITS.get(unit or "")
-    for other in TIME_UNITS if scale is not None else ():
-        number = ts // (scale or 1)
+    other = _likely_unit(unit, ts, clock)
+    if other is not None:
+        return f"it is likely to be in {_UNIT_NAMES[other]}: unit={other!r}"
+    return "is it a mistake, or of another unit or zone?"
+
+
+def unit_doubt(unit: str | None, ts: int, clock: int) -> str | None:
+    """Returns a warning if a time is far before the clock, and another unit than `unit` brings the
+    number near to it. Otherwise None.
+
+    >>> now = instant(datetime(2026, 5, 4, 12, tzinfo=UTC))
+    >>> unit_doubt("ms", now // 1_000, now)
+    "its times are likely to be in seconds (unit='s'): in milliseconds one of them is of 1970-01-21"
+    >>> unit_doubt("s", now, now), unit_doubt("ms", 7_000_000, now)
+    (None, None)
+    """
+    if unit is None or ts > clock - _NEAR or (other := _likely_unit(unit, ts, clock)) is None:
+        return None
+    day = datetime.fromtimestamp(ts / 1e6, UTC).date()
+    return (
+        f"its times are likely to be in {_UNIT_NAMES[other]} (unit={other!r}): in "
+        f"{_UNIT_NAMES[unit]} one of them is of {day}"
+    )
+
+
+def _likely_unit(unit: str | None, ts: int, clock: int) -> str | None:
+    """Returns another unit than `unit` that brings a time near to the clock; None if there is
+    none."""
+    for other in TIME_UNITS if unit is not None else ():
+        number = ts * 1000 if unit == "ns" else ts // UNITS[unit or ""]
         then = number * UNITS[other] if other != "ns" else number // 1000
         if other != unit and abs(then - clock) < _NEAR:
-            return f"it is likely to be in {_UNIT_NAMES[other]}: unit={other!r}"
-    return "is it a mistake, or of another unit or zone?"
+            return other
+    return None
 
 
 def declared(
@@ -147,6 +188,7 @@ def declared(
     ahead: Duration | None = "1d",
     jump: Duration | None = None,
     text: TextForm = PLAIN_TEXT,
+    until: str | None = None,
 ) -> Source:
     """Returns the source that a user declares; DefinitionError if it is invalid."""
     where = f"source {name!r}"
@@ -158,9 +200,10 @@ def declared(
                 f"{where}: {option} must be a field, a dotted path or a function of the record; "
                 f"got {type(path).__name__}"
             )
-    if ts is None and (time_format or zone or jump):
+    if ts is None and (time_format or zone or jump or until):
         raise DefinitionError(
-            f"{where}: ts must name the field with the time if time_format, zone or jump is given"
+            f"{where}: ts must name the field with the time if time_format, zone, until or jump is "
+            "given"
         )
     if text.pattern is not None:
         groups = check_pattern(text.pattern, where)
@@ -170,7 +213,7 @@ def declared(
                     f"{where}: {option} must be one of the pattern's groups, "
                     f"{', '.join(sorted(groups))}; got {path!r}"
                 )
-    check_time_text(time_format, zone, where)
+    check_time_text(time_format, zone, where, until)
     return Source(
         name,
         key,
@@ -183,6 +226,7 @@ def declared(
         None if ahead is None else microseconds(ahead, f"{where}: ahead"),
         None if jump is None else microseconds(jump, f"{where}: jump"),
         text,
+        until,
     )
 
 
@@ -191,20 +235,8 @@ def _picker(path: str | Callable[[Any], Any] | None, where: str) -> Callable[[An
     if path is None:
         return None
     if callable(path):
-        return _guarded(path, where)
+        return guarded(path, where)
     return picker(path, where, "record")
-
-
-def _guarded(function: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
-    def pick(record: Any) -> Any:
-        try:
-            return function(record)
-        except Exception as error:
-            raise InputError(
-                f"{where}: its function raised {type(error).__name__}: {error}"
-            ) from error
-
-    return pick
 
 
 def _number(text: str) -> int | float | None:
@@ -215,8 +247,3 @@ def _number(text: str) -> int | float | None:
         except ValueError:
             pass
     return None
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

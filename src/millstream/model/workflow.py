@@ -23,7 +23,7 @@ from millstream.model.function import check_former_names as check_former_names
 from millstream.model.lookup import KnownLookup, check_lookup_names, refuse_lookups
 from millstream.model.size import MIB
 from millstream.model.source import Source
-from millstream.model.stream import ChangeOutput, Stream
+from millstream.model.stream import ChangeOutput, Stream, StreamOrder
 from millstream.nearest import nearest
 
 Order = Literal["arrival", "event-time"]
@@ -59,6 +59,9 @@ class Workflow:
     warnings: tuple[str, ...] = field(init=False, compare=False, default=())
     feedback: frozenset[Edge] = field(init=False, compare=False, default=frozenset())
     layers: tuple[tuple[Function, ...], ...] = field(init=False, compare=False, default=())
+    delays: Mapping[str, int] = field(init=False, compare=False, default_factory=dict)
+    """The least time by which events are later than their input, of streams that have one: their
+    delay, or the time that lets them come after another stream."""
 
     def __post_init__(self) -> None:
         _check_names(self)
@@ -75,6 +78,7 @@ class Workflow:
             ("warnings", tuple(_warnings(self))),
             ("feedback", feedback),
             ("layers", _layers(self, feedback)),
+            ("delays", StreamOrder(self.functions, self.declared).delays()),
         ):
             object.__setattr__(self, name, value)
 
@@ -137,6 +141,7 @@ class Workflow:
         return tuple(f for f in self.functions if stream in f.subscribes)
 
     def delay(self, stream: str) -> int:
+        """The declared delay of a stream."""
         return next((s.delay for s in self.declared if s.name == stream), 0)
 
     @property
@@ -268,8 +273,8 @@ def _check_actions(workflow: Workflow) -> None:
     for name in workflow.actions:
         if any(source.name == name for source in workflow.sources):
             raise DefinitionError(
-                f"action {name!r} must not be a source: what comes from outside was not asked for "
-                "by a function; let a function publish another stream for it"
+                f"action {name!r} must not be a source: a function must request each of its "
+                "events; let a function publish another stream for it"
             )
         if f"{name}{FAILED}" in workflow.streams:
             raise DefinitionError(

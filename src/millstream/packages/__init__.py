@@ -1,6 +1,6 @@
 """Signed packages: the code of a Python job, for agents on nodes that do not have it.
 
-- `manifest`: a package's description of itself, and the limits that it must keep to
+- `manifest`: a package's description of itself, and the limits that it must stay within
 - `archive`: its bytes, a zip that is the same for the same content
 - `keys`: Ed25519 keys, and the packages that the operator of a node allows
 - `package`: a package whose bytes were checked, hash by hash, before any use

@@ -27,7 +27,7 @@ from millstream.windows.placed import PlacedJob
 
 _REFERENCE = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_][\w.]*")
 FOREIGN = frozenset({*sys.stdlib_module_names, "millstream", "pyspark"})
-"""Modules that never belong to the application, even if a file beside it has such a name."""
+"""Modules that never belong to the application, even if a file beside it has the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ def collect(target: str, created_by: str, include: Iterable[Path] = ()) -> Colle
 
 
 def files_now(target: str, packed: Iterable[str]) -> dict[str, bytes]:
-    """Returns the application's file, what it imports and what was packed with it, in their current
-    state."""
+    """Returns the current content of the application's file, of what it imports and of what was
+    packed with it."""
     root, file = located(target)
     existing = (path for path in packed if (root / path).is_file())
     return {path: (root / path).read_bytes() for path in sorted({*reached(root, file), *existing})}
@@ -79,7 +79,7 @@ def located(target: str) -> tuple[Path, str]:
     for file in _files_of(root, place, last=True):
         return root, file
     raise CommandError(
-        f"{target}: a package is made of files here, and module {place!r} is not below "
+        f"{target}: a package is made of local files, and module {place!r} is not below "
         f"{shown_path(root)}; name the application's file"
     )
 

@@ -2,8 +2,9 @@
 
 Entries are stored, not compressed, so a small archive cannot expand into a large one, and the bytes
 do not depend on the version of a compressor. The entries have a fixed order and a fixed date.
-Reading takes the entries one after the other and then writes them again. Only an archive that is
-the same byte for byte is accepted, so nothing can hide in it that another zip program would see.
+The reader takes the entries one after the other, and writes an archive of them again. It accepts
+only bytes that are equal to that, so nothing can hide in an archive that another zip program would
+see.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def read_archive(data: bytes) -> Archive:
 
 
 def _entries(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yields the entries before the zip's directory. The comparison finds any irregularity."""
+    """Yields the entries before the zip's directory. Irregularities are found by the comparison in
+    `read_archive`."""
     at = 0
     while data[at : at + 4] == _ENTRY_MARK and at + _ENTRY.size <= len(data):
         *_, size, _, name_size, extra_size = _ENTRY.unpack_from(data, at)

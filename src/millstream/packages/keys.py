@@ -2,8 +2,7 @@
 
 A private key is a PEM file that only its owner may read. The public key is beside it, in a file
 with the suffix `.pub`. A node allows a key, and thus every package that its owner signs, or the
-hash of one package. The library `cryptography` is needed for keys only: a hash is compared without
-it.
+hash of one package. Only keys need the library `cryptography`; hashes do not.
 """
 
 from __future__ import annotations
@@ -67,8 +66,8 @@ def new_key(path: Path) -> Path:
     for file in (path, public):
         if file.exists():
             raise CommandError(
-                f"--new-key: {shown_path(file)} must be a new file; there is one; name another, or "
-                "remove it if no node allows it"
+                f"--new-key: {shown_path(file)} must be a new file, but it exists; name another, "
+                "or remove it if no node allows it"
             )
     serialization, ed25519 = _library()
     key = ed25519.Ed25519PrivateKey.generate()
@@ -113,9 +112,9 @@ def check_signature(manifest: bytes, signature: Signature, allowed: Allowed) -> 
         key.verify(bytes.fromhex(signature.signature), _CONTEXT + manifest)
     except (InvalidSignature, ValueError):
         raise PackageError(
-            f"package: must have a signature of the key {allowed.keys[signature.key]} over its "
-            "manifest; got one that is not: the package was changed, or was never signed by it; "
-            "do not use it, and fetch it, or pack and sign it, again"
+            f"package: must have a signature of its manifest by the key "
+            f"{allowed.keys[signature.key]}; got another one: the package was changed, or was "
+            "never signed by this key; do not use it, and fetch it, or pack and sign it, again"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""The manifest of a package, and the limits that a package must keep to.
+"""The manifest of a package, and the limits that a package must stay within.
 
 The signature is over the manifest, and the manifest has the hash of every file.
 """
@@ -65,7 +65,7 @@ def encoded(content: PackageManifest | Signature) -> bytes:
 
 
 def read_manifest(data: bytes) -> PackageManifest:
-    """Decodes a manifest. Raises PackageError if it does not keep to the limits."""
+    """Decodes a manifest. Raises PackageError if it exceeds the limits."""
     manifest = _decoded(data, PackageManifest, "manifest.json")
     if manifest.format != FORMAT:
         raise PackageError(
@@ -87,8 +87,8 @@ def read_signature(data: bytes) -> Signature:
 
 
 def check_paths(paths: Iterable[str]) -> None:
-    """Raises PackageError if a path could lead out of the folder that it is unpacked in, or hide
-    another path there."""
+    """Raises PackageError if a path could lead out of the folder that it is unpacked into, or
+    collide with another path there."""
     folders, seen = set[str](), dict[str, str]()
     all_paths = list(paths)
     for path in all_paths:
@@ -107,7 +107,7 @@ def check_paths(paths: Iterable[str]) -> None:
             )
         if path.casefold() in seen:
             raise PackageError(
-                f"package: paths must differ in more than capitals; got {seen[path.casefold()]!r} "
+                f"package: paths must differ in more than case; got {seen[path.casefold()]!r} "
                 f"and {path!r}; rename one and pack it again"
             )
         seen[path.casefold()] = path
@@ -140,6 +140,6 @@ def _decoded(data: bytes, kind: type[Content], name: str) -> Content:
             f"package: {name} must be what `millstream pack` writes: {error}; if a newer version "
             "packed it, install that one here"
         ) from None
-    if encoded(content) != data:  # only the canonical encoding: nothing can hide in another
+    if encoded(content) != data:  # another encoding could hide something
         raise PackageError(f"package: {name} must be encoded as `millstream pack` does; pack again")
     return content

@@ -1,8 +1,8 @@
 """A package whose bytes are checked before any use.
 
-`read_package` checks that the bytes are one whole package: its form, its limits, its paths and the
-hash of every file. `open_package` first checks that it may run here: its hash, or the key that
-signed it, must be allowed on the node.
+`read_package` checks that the bytes are a complete package: its form, its limits, its paths and the
+hash of every file. `open_package` first checks that it may run here: the node must allow its hash,
+or the key that signed it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def open_package(data: bytes, allowed: Allowed) -> Package:
 
 
 def read_package(data: bytes) -> Package:
-    """Returns the package in these bytes, whoever signed it. For those who made it."""
+    """Returns the package in these bytes. Does not check its signature: for a package that was made
+    here, and for the root, which does not run it."""
     return _checked(data, read_archive(data))
 
 

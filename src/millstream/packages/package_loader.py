@@ -3,8 +3,8 @@
 Its modules get unique names (`millstream_package_HASH.words`), and `import words` in them finds the
 package's `words` before any other. So two packages, or two versions of one, never see each other's
 modules, and a newer version never gets a module of an older one. Code comes from the verified
-bytes, not from the unpacked files, which serve for tracebacks and for data files beside the code.
-So no cached bytecode is read or written either.
+bytes. The unpacked files are only for tracebacks and for data files beside the code. So no cached
+bytecode is read or written either.
 """
 
 from __future__ import annotations
@@ -70,8 +70,7 @@ def unload_package(sha256: str) -> None:
 
 
 def unpack(package: Package, folder: Path) -> Path:
-    """Writes the files of a package to FOLDER/HASH, readable by their owner only. Existing files
-    are kept only if they are the same."""
+    """Writes the files of a package to FOLDER/HASH. A folder with exactly these files is kept."""
     home = folder / package.sha256
     if _is_there(package.files, home):
         return home

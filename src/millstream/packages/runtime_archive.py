@@ -1,11 +1,11 @@
 """Packs everything that a bare Python needs to run the tasks of an application into one zip.
 
 The zip contains the application's own modules, Millstream, and the libraries that either imports,
-as installed here, without Spark, which executors have. They need a Python of the same minor version
-for the same kind of machine, and nothing else.
+as installed here. It does not contain Spark, which executors have. Executors need a Python of the
+same minor version for the same kind of machine, and nothing else.
 
 `runtime.json` in it says what it was made for. The name of an archive that a run makes for itself
-is derived from the sizes and times of its files, so the next run finds it.
+is derived from that and from the names, sizes and times of its files, so the next run finds it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ LIBRARIES = (
     *("lmdb", "msgspec", "numpy", "pyarrow", "datasketches", "obstore"),
     *("confluent-kafka", "psycopg", "psycopg-binary", "cassandra-driver"),
 )
-"""The libraries that Millstream's tasks import. Those that are not installed are extras that
-nothing uses."""
+"""The libraries that Millstream's tasks import. One that is not installed belongs to an extra that
+is not used."""
 SPARKS = frozenset({"pyspark", "py4j", "millstream"})
-"""Distributions that are not packed as such: executors have Spark, and Millstream is added
-separately."""
+"""Distributions that are left out: executors have Spark, and Millstream is added separately."""
 DESCRIPTION = "runtime.json"
 _LEFT_OUT = {"tests", "include", "__pycache__"}
 _UNUSED = {".pyc", ".pxd", ".pyx", ".pyi", ".h", ".hpp", ".c", ".cc", ".cpp", ".a", ".lib"}
@@ -76,9 +75,8 @@ def here() -> tuple[str, str]:
 
 
 def runtime_files(target: str | None, version: str, include: Iterable[Path] = ()) -> RuntimeFiles:
-    """Collects the files for the application that `target` names on a command line. None adds no
-    modules of an application. `version` is Millstream's; `include` are further files of the
-    application."""
+    """Collects the files for the application that `target` names on a command line; None is for no
+    application. `version` is Millstream's; `include` are further files of the application."""
     files = dict(_millstreams_own())
     names = {*LIBRARIES}
     if target is not None:

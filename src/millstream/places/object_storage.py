@@ -26,7 +26,7 @@ TRIES = 5
 TRY_SECONDS = 10.0
 """Seconds for which a request is retried: after that the caller decides."""
 STALLED_SECONDS = 10.0
-"""A request without any answer for this long has failed; an upload must be done by then."""
+"""A request without any answer for this long has failed; an upload must have ended by then."""
 REQUEST_SECONDS = 120.0
 """Seconds that reading a whole answer may take."""
 WHOLE_BYTES = 32 << 20

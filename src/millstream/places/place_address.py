@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from millstream.errors import PlaceError
@@ -11,15 +12,24 @@ from millstream.places.place import Place
 
 SHARED = "shared:"
 SERVICES = ("s3://", "gs://", "az://")
+_LIKE_A_PLACE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def is_place(address: str | Path) -> bool:
     """True if an address names a place, and not a folder of this machine.
 
+    PlaceError if it looks like the address of a place and is none: who writes `s3:/bucket/app` or
+    `hdfs://host/app` must not get a folder of that name, which would be lost with this machine.
+
     >>> [is_place(address) for address in ("s3://bucket/app", "shared:/mnt/app", "store")]
     [True, True, False]
     """
-    return str(address).startswith((SHARED, *SERVICES))
+    text = str(address)
+    if text.startswith((SHARED, *SERVICES)):
+        return True
+    if _LIKE_A_PLACE.match(text):
+        raise _no_place(text)
+    return False
 
 
 def place_at(address: str) -> Place:
@@ -29,7 +39,11 @@ def place_at(address: str) -> Place:
     for service in SERVICES:
         if address.startswith(service) and len(address) > len(service):
             return ObjectPlace(address)
-    raise PlaceError(
+    raise _no_place(address)
+
+
+def _no_place(address: str) -> PlaceError:
+    return PlaceError(
         f"{address!r} is no place; it must be s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, "
-        "az://ACCOUNT/CONTAINER/PREFIX, or shared:DIR for a directory that all hosts see"
+        "az://CONTAINER/PREFIX, or shared:DIR for a directory that all hosts see"
     )

@@ -62,12 +62,12 @@ def failure(where: str, text: str) -> str:
     if status and status[1].startswith("5"):
         return (
             f"{where}: the object storage{address} fails ({code or status[1]}); look at its own "
-            "log; what was asked is tried again where that is safe"
+            "log; requests are retried where that is safe"
         )
     if any(words in text for words in _UNREACHED):
         return (
-            f"{where}: the object storage is not reached{address}; is it up, is AWS_ENDPOINT_URL "
-            "right, and does the network of this host lead there?"
+            f"{where}: the object storage cannot be reached{address}; is it up, is "
+            "AWS_ENDPOINT_URL right, and does the network of this host lead there?"
         )
     first = (text.strip().splitlines() or ["no reason is given"])[0]
     return f"{where}: the object storage failed: {first}"

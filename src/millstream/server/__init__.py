@@ -27,9 +27,9 @@ Routes and what is behind them. A module with routes has one function or method 
                   watch: one slate as it changes
     streams/      stream_routes: send events, list streams, page through their records; tail:
                   records as they come; catalogue: the streams of a store; records, large_records:
-                  turn a body into records; appender: writes many requests to the logs at once;
-                  numbered_records: reads their logs, shared by all readers; topics: Kafka topics;
-                  retries: gives dead letters to their functions again
+                  turn a body into records; block_check: checks its lines together; appender:
+                  writes many requests to the logs at once; numbered_records: reads their logs,
+                  shared by all readers; topics: Kafka topics; retries: retries dead letters
     status/       status_routes: rates, lags, history, the graph; metrics: the same for Prometheus;
                   health; sampler, samples: progress and its rates; attention, lag_trend: what an
                   operator should look at
@@ -38,7 +38,8 @@ Routes and what is behind them. A module with routes has one function or method 
     feeds/        feed_routes: pages of a feed, follows; feed_live: a feed as it changes;
                   feed_writes, feed_stamps, feed_log: records on their way in; feed_networks,
                   feed_overview, feed_costs, feed_views: the application's feeds, and their cost
-    openapi/      openapi_document: the document; its content is in operations and similar modules
+    openapi/      openapi_document: the document; its content is in operations, job_operations and
+                  feed_operations
 
 A request costs no thread and no timer. Long answers are streamed, and long reads run in a few
 threads beside the event loop.

@@ -41,11 +41,11 @@ class OpenStore:
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.path = path
         self._clock = clock
-        self._progress = _Followed(path / "progress", _read_progress)
-        self._description = _Followed(path / DESCRIPTION, lambda _: read_description(path))
-        self._facts = _Followed(path / "store.json", lambda _: Home.open(path))
-        self._mirror = _Followed(path / MIRROR, lambda _: read_mirror(path))
-        self._soft = _Followed(path / SOFT, lambda _: read_soft(path))
+        self._progress = _FollowedFile(path / "progress", _read_progress)
+        self._description = _FollowedFile(path / DESCRIPTION, lambda _: read_description(path))
+        self._facts = _FollowedFile(path / "store.json", lambda _: Home.open(path))
+        self._mirror = _FollowedFile(path / MIRROR, lambda _: read_mirror(path))
+        self._soft = _FollowedFile(path / SOFT, lambda _: read_soft(path))
         self._seen: Progress | None = None
         self._look_at = 0.0
         self._of = self._facts.now(), self._soft.now()
@@ -65,7 +65,7 @@ class OpenStore:
 
     @property
     def reader(self) -> SlateReader:
-        """The reader of slates. Get it anew for each request; to keep it longer, use `lease`."""
+        """The reader of slates. Get it again for each request; to keep it longer, use `lease`."""
         return self._current(self.progress()).reader
 
     def now(self) -> tuple[Progress, SlateReader]:
@@ -98,7 +98,7 @@ class OpenStore:
         self._opened.left = True
         self._opened.close_if_left()
 
-    def _current(self, progress: Progress) -> _Opened:
+    def _current(self, progress: Progress) -> _OpenFiles:
         now = self._clock()
         if progress is not self._seen or now >= self._look_at:
             home, soft = self._facts.now(), self._soft.now()
@@ -109,12 +109,14 @@ class OpenStore:
             self._seen, self._look_at = progress, now + LOOK_EVERY
         return self._opened
 
-    def _open(self, known: Home, soft: Soft | None) -> _Opened:
+    def _open(self, known: Home, soft: Soft | None) -> _OpenFiles:
         home = Home(self.path, known.facts, soft)  # a Home depends on the layer, so make a new one
-        return _Opened(home, SlateReader(self.path, home, lambda: home.batch_of(self.progress())))
+        return _OpenFiles(
+            home, SlateReader(self.path, home, lambda: home.batch_of(self.progress()))
+        )
 
 
-class _Opened:
+class _OpenFiles:
     """A store's open files, and the number of their leases."""
 
     def __init__(self, home: Home, reader: SlateReader) -> None:
@@ -128,7 +130,7 @@ class _Opened:
             self.reader.close()
 
 
-class _Followed(Generic[T]):
+class _FollowedFile(Generic[T]):
     """The content of a small file, read again when the file is replaced."""
 
     def __init__(self, path: Path, read: Callable[[Path], T]) -> None:

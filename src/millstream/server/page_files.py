@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from millstream.nearest import did_you_mean
 from millstream.server.http.answers import Refusal
-from millstream.server.http.paths import Route
+from millstream.server.http.paths import Route, segment
 
 FOLDER = Path(__file__).parent / "page"
 FIRST = "index.html"
@@ -42,7 +42,7 @@ def routes() -> list[Route]:
         return _answer(files, FIRST)
 
     async def part(request: Request) -> Response:
-        return _answer(files, request.path_params["file"])
+        return _answer(files, segment(request, "file"))
 
     return [Route("GET", ("",), page), Route("GET", ("page", "{file}"), part)]
 

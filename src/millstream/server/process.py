@@ -99,7 +99,7 @@ def _serve(
         url = address(options)
         service = Service(options, store, url, access_log=access_log)
         Connection.refusals = access_log
-        server = _Server(_config(service), service, lock, stop, ready)
+        server = _StoreServer(_config(service), service, lock, stop, ready)
         switch_interval, threshold = sys.getswitchinterval(), gc.get_threshold()
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.freeze()
@@ -146,7 +146,7 @@ def address(options: ServerOptions) -> str:
     return f"{'https' if options.tls_cert else 'http'}://{host}:{options.port}"
 
 
-class _Server(uvicorn.Server):
+class _StoreServer(uvicorn.Server):
     """uvicorn's server, stopped by an event instead of signals; starts and stops the service."""
 
     def __init__(

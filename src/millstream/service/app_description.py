@@ -1,4 +1,4 @@
-"""Describes an application in its store, for whoever serves the store without its code."""
+"""Describes an application in its store, for servers of the store, which do not load its code."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def describe_app(app: AppDefinition, settings: Settings) -> None:
     from millstream.stores.home import Home
     from millstream.stores.soft import read_committed, read_durable
 
-    inputs = addresses(settings.sources, settings.store)
-    home = Home.open(settings.store)
+    inputs = addresses(settings.addresses.sources, settings.storage.store)
+    home = Home.open(settings.storage.store)
     workflow = app.checked()
     check_parts(workflow.parts, home, read_committed(home.path))
     progress = read_durable(home.path)
     texts = {source.name: source.text for source in workflow.sources}
-    if settings.place:  # the driver registers with the logs there, before its first commit
+    if settings.storage.place:  # the driver registers with the logs there, before its first commit
         inputs = {name: in_store(address, home.path) for name, address in inputs.items()}
     else:
         for name, address in inputs.items():
@@ -41,17 +41,17 @@ def describe_app(app: AppDefinition, settings: Settings) -> None:
                 register(home, name, source, position_of(progress, name))
             if address.format != LOG:
                 _warn_of_unread(home, name)
-    sinks = addresses(settings.sinks, settings.store)
+    sinks = addresses(settings.addresses.sinks, settings.storage.store)
     outputs = {name: str(address) for name, address in sinks.items()}
-    for name, text in settings.actions.items():
+    for name, text in settings.addresses.actions.items():
         outputs[name] = parse_action_address(text, f"action {name!r}").shown
     described = describe(workflow, {name: str(inputs[name]) for name in inputs}, outputs)
     if settings.package is not None:
         from millstream.service.app_packages import with_package
 
-        place = place_at(settings.place) if settings.place else None
-        described = with_package(described, settings.package, settings.store, place)
-    write_description(settings.store, described)
+        place = place_at(settings.storage.place) if settings.storage.place else None
+        described = with_package(described, settings.package, settings.storage.store, place)
+    write_description(settings.storage.store, described)
 
 
 def _warn_of_unread(home: Home, source: str) -> None:

@@ -140,7 +140,7 @@ def secret_of(file: Path | None, environ: Mapping[str, str]) -> str:
             raise DefinitionError(
                 "a driver that listens on the network (--listen) needs the secret that the master "
                 f"and the workers have as spark.authenticate.secret: give --secret-file FILE, or "
-                f"{SECRET}; or say --no-encrypt, and whoever reaches the port can run code here"
+                f"{SECRET}; or say --no-encrypt, and anyone who reaches the port can run code here"
             )
         return secret.strip()
     try:

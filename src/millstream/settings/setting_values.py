@@ -15,7 +15,7 @@ from typing import Any
 
 from millstream.actions.address import parse_action_address
 from millstream.databases.options import database_options
-from millstream.errors import DefinitionError, InputError
+from millstream.errors import DefinitionError, InputError, PlaceError
 from millstream.kafka.sink_topic import sink_topic
 from millstream.kafka.topic import source_topic
 from millstream.model.duration import UNITS, microseconds
@@ -135,7 +135,11 @@ def relative_to(address: str, directory: Path) -> str:
 
 
 def _whole(least: int, most: int | None = None) -> Callable[[Any, str], int]:
-    must = f"a whole number, {least} or more" if most is None else f"from {least} to {most}"
+    must = (
+        f"a whole number, {least} or more"
+        if most is None
+        else f"a whole number from {least} to {most}"
+    )
 
     def parse(value: Any, where: str) -> int:
         text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
@@ -179,7 +183,10 @@ def _path(value: Any, where: str) -> Path:
 
 def _store(value: Any, where: str) -> Path | str:
     """Parses a folder, or the address of a place."""
-    return str(value) if is_place(value) else _path(value, where)
+    try:
+        return str(value) if is_place(value) else _path(value, where)
+    except PlaceError as error:
+        raise DefinitionError(f"{where}: {error}") from None
 
 
 def _master(value: Any, where: str) -> str:

@@ -13,31 +13,45 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from millstream.errors import DefinitionError
 from millstream.model.app import AppDefinition
-from millstream.model.function import RESERVED_STREAMS, Update
-from millstream.model.place import shown_path
+from millstream.model.function import RESERVED_STREAMS
 from millstream.model.workflow import Workflow
 from millstream.nearest import did_you_mean
 from millstream.places.host_cache import CACHE, working_folder
 from millstream.settings.cluster_options import check_cluster
-from millstream.settings.setting_values import DAY, MIB, MINUTE, PARSERS, SECOND, check_form
+from millstream.settings.setting_parts import (
+    BatchSettings,
+    ClusterSettings,
+    DeliverySettings,
+    LogSettings,
+    ServerSettings,
+    StorageSettings,
+    StreamAddresses,
+    UpdateSettings,
+)
+from millstream.settings.setting_values import PARSERS, check_form
 from millstream.sources.address import LOG
 
-Lane = Literal["auto", "one-task", "shuffled"]
-SERVED = (
-    *("host", "port", "hosts", "token_file", "tokens", "tls_cert", "tls_key"),
-    *("trusted_proxies", "access_log"),
-    *("max_body", "rate", "connections", "fan_out", "backlog_bytes", "retain_age", "retain_bytes"),
-)
-"""The settings of the server."""
-ADDRESSED = ("sources", "sinks", "actions")
-"""The settings that hold addresses, by stream or action."""
+_PARTS: dict[str, type[Any]] = {
+    "storage": StorageSettings,
+    "addresses": StreamAddresses,
+    "batches": BatchSettings,
+    "updates": UpdateSettings,
+    "cluster": ClusterSettings,
+    "server": ServerSettings,
+    "logs": LogSettings,
+    "delivery": DeliverySettings,
+}
+PART_OF = {each.name: name for name, kind in _PARTS.items() for each in fields(kind)}
+"""The part of `Settings` that a setting is in, by the name that users give it."""
+_ADDRESSED = [name for name, part in PART_OF.items() if part == "addresses"]
+_SERVED = [name for name, part in PART_OF.items() if part in ("server", "logs")]
 _FLAGS = {
     "sources": "source",
     "sinks": "sink",
@@ -55,129 +69,41 @@ class Settings:
     """The settings of one run. Made by `resolve`, which checks them against the application."""
 
     app: str
-    store: Path
-    """The directory of the slates and of all other stored data; for a shared store, the driver's
-    working folder, which may be lost."""
-    sources: dict[str, str] = field(default_factory=dict)
-    """Each source's address, FORMAT:PATH; an event log in the store if none is given."""
-    sinks: dict[str, str] = field(default_factory=dict)
-    """Addresses of output streams; also of 'late' and 'deadletters'."""
-    shards: int | None = None
-    """The number of shards, fixed when a store is created; None: the store's, 16 for a new one."""
-    tasks: int | None = None
-    """Tasks of the shuffled lane; None: the number of cores."""
-    available_now: bool = False
-    """Process the input that is there, then stop."""
-    final: bool = False
-    """The input is complete: end event time, so that everything that waits for it comes out."""
-    batch_bytes: int = 32 * MIB
-    """The approximate most input of a batch, in bytes."""
-    batch_seconds: int = 2 * SECOND
-    """The approximate time of a batch, in microseconds: slower batches take less input."""
-    limits: dict[str, int] = field(default_factory=dict)
-    """Limits of updates, which replace those of the application."""
-    small_bytes: int = MIB
-    """A batch up to this size takes the one-task lane."""
-    lane: Lane = "auto"
-    master: str = "local[*]"
-    memory: str = "1g"
-    """Memory of Spark's own process, without its Python workers, where the functions run."""
-    spark: dict[str, str] = field(default_factory=dict)
-    """Settings of Spark itself, by name."""
-    listen: str = ""
-    """The address of this machine at which executors reach the driver; empty: all run here."""
-    secret_file: Path | None = None
-    """The file with the secret of a standalone cluster; or `MILLSTREAM_SPARK_SECRET` holds it."""
-    encrypt: bool = True
-    """If the driver listens: require the secret and encrypt all traffic."""
-    python: str = ""
-    """The Python of executors on other machines; empty: `pythonX.Y`, this Python's version."""
-    runtime: str = ""
-    """The archive with the code for executors on other machines, or `installed`; empty: one is
-    made."""
+    storage: StorageSettings
+    addresses: StreamAddresses = field(default_factory=StreamAddresses)
+    batches: BatchSettings = field(default_factory=BatchSettings)
+    updates: UpdateSettings = field(default_factory=UpdateSettings)
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    server: ServerSettings = field(default_factory=ServerSettings)
+    logs: LogSettings = field(default_factory=LogSettings)
+    delivery: DeliverySettings = field(default_factory=DeliverySettings)
     serve: bool | None = None
     """Run a server beside the application; None: if the run waits for input."""
-    host: str = "127.0.0.1"
-    port: int = 8470
-    hosts: tuple[str, ...] = ()
-    """Host names that the server accepts besides its own."""
-    token_file: Path | None = None
-    """The file with the secret that every request must carry; or `MILLSTREAM_TOKEN` holds it."""
-    tokens: Path | None = None
-    """A file of tokens, each with its rights; `millstream tokens` writes it."""
-    trusted_proxies: tuple[str, ...] = ()
-    """Addresses and networks of proxies that are trusted to name the client they forward."""
-    access_log: str = ""
-    """The file of the access log; `-`: stderr."""
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    max_body: int = 16 * MIB
-    """The largest request that the server accepts, in bytes."""
-    rate: int = 20_000
-    """The most requests per second from one address."""
-    connections: int | None = None
-    """The most connections of the server; None: 4,096, or as many as the system allows."""
-    fan_out: int = 32
-    """The most agents that send to the root itself, if others can be their parents."""
-    backlog_bytes: int = 4096 * MIB
-    """The most unprocessed input, in bytes, before the server refuses more events."""
-    retain_age: int | None = 7 * DAY
-    """The time that event logs keep records after every reader has them, in microseconds; None: for
-    ever."""
-    retain_bytes: int | None = 1024 * MIB
-    """The most bytes that an event log keeps of such records; None: all."""
-    slate_warn: int | None = None
-    """The bytes of a slate from which a warning is given; None: the application's."""
-    slate_limit: int | None = None
-    """The most bytes of a slate; None: the application's."""
-    flush: int | None = None
-    """Microseconds between two flushes to disk; None: every batch is flushed ("batch")."""
-    check_store: bool = True
-    """Read every row of the store once before the first batch."""
-    sink_patience: int = 10 * MINUTE
-    """The time for which a failing sink is retried before the run ends, in microseconds."""
-    actions: dict[str, str] = field(default_factory=dict)
-    """The address of each action: webhook:URL, line:FILE or stderr."""
-    action_tries: int = 8
-    """The number of tries after which a record of an action becomes a dead letter."""
-    action_patience: int | None = 60 * MINUTE
-    """The time after which it becomes one in any case, in microseconds; None: no limit."""
-    action_timeout: int = 10 * SECOND
-    """The time that a webhook may take to answer, in microseconds."""
     package: Path | None = None
     """The package with the code of the Python jobs, for agents that fetch it."""
-    place: str = ""
-    """The address of a shared store."""
-    accept_loss: tuple[str, ...] = ()
-    """The losses that a changed application may cause: names from `millstream plan`, or 'all'."""
-    standby: bool = False
-    """Wait until no other driver leads."""
-    lease: int = 10 * SECOND
-    """The time without news from a leader after which a standby takes over, in microseconds."""
-    cache: str = ""
-    """The folder in which each host keeps its copies of a shared store; empty: `MILLSTREAM_CACHE`,
-    or a folder among its temporary files."""
 
-    @property
-    def shown_store(self) -> str:
-        """The store as the user names it."""
-        return self.place or shown_path(self.store)
+    @classmethod
+    def of(
+        cls,
+        app: str,
+        store: Path,
+        sources: dict[str, str] | None = None,
+        sinks: dict[str, str] | None = None,
+        **values: Any,
+    ) -> Settings:
+        """Returns the settings with these values, which are parsed already, by users' names."""
+        settings = cls(app, StorageSettings(store))
+        return settings.changed(sources=sources or {}, sinks=sinks or {}, **values)
 
-    def applied(self, workflow: Workflow) -> Workflow:
-        """Returns the workflow with the limits and sizes of these settings."""
-        warn = workflow.slate_warn if self.slate_warn is None else self.slate_warn
-        limit = workflow.slate_limit if self.slate_limit is None else self.slate_limit
-        if self.limits:
-            functions = tuple(
-                replace(function, limit=self.limits.get(function.name, function.limit))
-                if isinstance(function, Update)
-                else function
-                for function in workflow.functions
-            )
-            workflow = replace(workflow, functions=functions)
-        if (warn, limit) == (workflow.slate_warn, workflow.slate_limit):
-            return workflow
-        return replace(workflow, slate_warn=warn, slate_limit=limit)
+    def changed(self, **values: Any) -> Settings:
+        """Returns the same settings with other values, by the names that users give them."""
+        changes: dict[str, Any] = {}
+        for name, value in values.items():
+            if name in PART_OF:
+                changes.setdefault(PART_OF[name], {})[name] = value
+        whole = {name: value for name, value in values.items() if name not in PART_OF}
+        parts = {part: replace(getattr(self, part), **changed) for part, changed in changes.items()}
+        return replace(self, **parts, **whole)
 
 
 def resolve(
@@ -196,7 +122,7 @@ def resolve(
     `code` holds the arguments of `app.run`, or of the function that `called` names.
     """
     workflow = app.checked()
-    values: dict[str, Any] = {key: {} for key in ADDRESSED}
+    values: dict[str, Any] = {key: {} for key in _ADDRESSED}
     layers = chain(  # the weakest first
         _known(app.settings, "app.settings[{!r}]"),
         _known(code or {}, called + "({}=)"),
@@ -206,7 +132,7 @@ def resolve(
     )
     for key, value, where in layers:
         parsed = PARSERS[key](value, where)
-        if key in ADDRESSED:
+        if key in _ADDRESSED:
             for name in parsed:
                 _check_stream(workflow, key, name, where)
             values[key].update(parsed)
@@ -244,7 +170,7 @@ def resolve(
             if values.get("available_now"):
                 _check_log(app, source.name, values["store"], code is None)
         check_form(source, values["sources"][source.name])
-    return Settings(app.name, **values)
+    return Settings.of(app.name, **values)
 
 
 def _check_log(app: AppDefinition, source: str, store: Path, command: bool) -> None:
@@ -267,18 +193,18 @@ def served_settings(
 ) -> Settings:
     """Returns the settings of a server for a store without its application: `store` is a folder, or
     the address of a place."""
-    variables = {key: environ.get(f"MILLSTREAM_{key.upper()}") or None for key in SERVED}
+    variables = {key: environ.get(f"MILLSTREAM_{key.upper()}") or None for key in _SERVED}
     values = {}
     for key, value, where in chain(
-        _known(variables, "MILLSTREAM_{}"), _known({key: flags.get(key) for key in SERVED}, "--{}")
+        _known(variables, "MILLSTREAM_{}"), _known({key: flags.get(key) for key in _SERVED}, "--{}")
     ):
         values[key] = PARSERS[key](value, where)
     cache = str(flags.get("cache") or "")
     if isinstance(store, str):
-        return Settings(
+        return Settings.of(
             "", working_folder(store, "driver", cache), place=store, cache=cache, **values
         )
-    return Settings("", store, **values)
+    return Settings.of("", store, **values)
 
 
 def store_of(
@@ -321,7 +247,7 @@ def _from_environment(
             key = f"{kind.lower()}s"
             names = {re.sub(r"[.-]", "_", s).upper(): s for s in _streams(workflow, key)}
             yield key, {names.get(stream, stream): text}, variable
-        elif rest.lower() in PARSERS and rest.lower() not in ADDRESSED:
+        elif rest.lower() in PARSERS and rest.lower() not in _ADDRESSED:
             yield rest.lower(), text, variable
         # other variables belong to other parts of Millstream
 

@@ -8,9 +8,9 @@ of its rows are acknowledged with the requested consistency. Readers may see a b
 
 Statements are prepared, and many are in flight at once. Up to thirty rows on the same node go into
 one unlogged batch: it guarantees no more than separate writes do, and costs the client and the node
-far fewer messages. Past ten rows a node logs a warning, at most once a minute: it is meant for rows
-on several nodes. A key of more than 60,000 bytes, which Cassandra does not accept, is cut and
-ends with the hash of the whole key.
+far fewer messages. Past ten rows a node logs a warning, at most once a minute, which is meant for
+batches with rows on several nodes. A key of more than 60,000 bytes, which Cassandra does not
+accept, is cut and ends with the hash of the whole key.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from millstream.sinks.tables import RECORD, Noted, TableSink, check_owner, fitte
 
 MOST_KEY = 60_000
 TOGETHER_ROWS = 30
-"""The most rows of a message. Warm and in one run, 10, 30 and 50 wrote 11,700, 15,800 and 16,100
-rows a second."""
+"""The maximum number of rows of a message. Warm and in one run, 10, 30 and 50 wrote 11,700, 15,800
+and 16,100 rows a second."""
 TOGETHER_BYTES = 4_000
-"""The most bytes of a message; a node logs a warning for each that is past 5 KiB."""
+"""The maximum number of bytes of a message; a node logs a warning for each that exceeds 5 KiB."""
 UNDER_WAY = 64
-"""The most messages that are not acknowledged yet."""
+"""The maximum number of messages that are not acknowledged yet."""
 T = TypeVar("T")
 _TYPES: dict[ColumnKind, str] = {
     "text": "text",
@@ -59,7 +59,7 @@ def cassandra_sink(options: DatabaseOptions, query: str, layout: TableLayout) ->
 class CassandraTable:
     """A table and the session that writes to it."""
 
-    advice = "see that enough nodes run, are reached and let this user write there"
+    advice = "make sure that enough nodes run, can be reached and let this user write there"
 
     def __init__(self, options: DatabaseOptions, query: str, layout: TableLayout) -> None:
         cassandra.client(options.shown)
@@ -102,7 +102,7 @@ class CassandraTable:
             if self._options.replication is None:
                 raise StoreError(
                     f"sink {self.shown}: there is no keyspace {self._keyspace!r}; create it, or "
-                    "give the option replication=3 and it is made with three copies"
+                    "set the option replication=3, which creates it with three copies"
                 )
             copies = self._options.replication
             session.execute(

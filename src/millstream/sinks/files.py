@@ -15,13 +15,13 @@ crash leaves of the two renames, in whatever order, the next attempt recovers:
 - the record is new: the batch is the last one begun, and the file becomes `old[:before] + rows`,
   whether or not it already holds the batch;
 - the record is old: the batch is a new one, and follows the content that the record describes:
-  `old[:after] + rows`. The record also decides if there is room, so it is the same file.
+  `old[:after] + rows`. The record also decides if there is room, so the file is the same one.
 
 Batches come in rising order, and a batch that was begun is published again before the next (the
 staged output ensures that). A batch before the last is already published, and is skipped. If a file
-has been removed from the directory, a new one begins. A new one also begins if the columns have
-changed with their declared type; if that is found when the last batch is published again, the old
-file is cut back to its content before that batch.
+has been removed from the directory, a new one begins. A new one also begins if the declared type,
+and so the columns, have changed. If the last batch is published again then, the old file is first
+cut back to its content before that batch.
 """
 
 from __future__ import annotations
@@ -29,21 +29,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
 from millstream.column_types import ColumnType
 from millstream.durable import sync, write_synced
-from millstream.errors import InputError, RunError, SinkError, StoreError
+from millstream.errors import RunError, SinkError, StoreError
 from millstream.sinks.columns import Columns
-from millstream.sinks.row_files import JsonRows, ParquetRows, Row, RowFile, row_file
+from millstream.sinks.row_files import Row, RowFile, row_file
 
 FILE_BYTES = 4 * 1024 * 1024
 """The size at which a file is complete: the next batch begins another."""
-_PART = re.compile(
-    r"part-(?P<query>[A-Za-z0-9]{1,8})-(?P<batch>\d{8,})(?P<suffix>\.jsonl|\.parquet)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,7 @@ class BegunBatch:
     length: int
     """The file's length with that batch."""
     size: int
-    """The same in bytes, whatever the format."""
+    """The same, always in bytes."""
     form: str = ""
     """The form of the file's columns, if they are made from a declared type."""
 
@@ -101,7 +97,7 @@ class FileSink:
         file_bytes: int = FILE_BYTES,
         record: ColumnType | None = None,
     ) -> None:
-        """`name` is the stream's: it tells two sinks of a query in one directory apart.
+        """`name` is the stream's name, which distinguishes two sinks of a query in one directory.
 
         `record` is the type of the values, for columns of Parquet.
         """
@@ -121,7 +117,7 @@ class FileSink:
     def publish(self, batch: int, rows: list[Row]) -> None:
         """Adds a batch's rows; a repeat replaces them. They are on disk when this returns.
 
-        SinkError if the system refuses: then it may be retried.
+        Raises SinkError if they cannot be written; a retry may succeed.
         """
         if not self._ready:
             self._prepare()
@@ -176,7 +172,7 @@ class FileSink:
         if not begun.file.endswith(self._format.suffix):
             raise StoreError(
                 f"sink {self.directory}: this query has written {begun.file} there, and the "
-                f"address now asks for {self._format.suffix[1:]}; give it the address it had, or "
+                f"address now asks for {self._format.suffix[1:]}; give it its old address, or "
                 "another directory"
             )
         return begun
@@ -227,18 +223,3 @@ class FileSink:
                 with suppress(OSError):
                     os.unlink(left)
             raise
-
-
-def read_rows(directory: str) -> Iterator[Row]:
-    """Yields all rows of a sink's directory as they were published: by query, file and position."""
-    try:
-        names = os.listdir(directory)
-    except OSError as error:
-        raise InputError(
-            f"sink directory {directory}: must be a directory that can be read; got: "
-            f"{error.strerror or error}"
-        ) from None
-    parts = [part for name in names if (part := _PART.fullmatch(name))]
-    for part in sorted(parts, key=lambda part: (part["query"], int(part["batch"]))):
-        reader: RowFile = JsonRows() if part["suffix"] == ".jsonl" else ParquetRows()
-        yield from reader.read(os.path.join(directory, part[0]))

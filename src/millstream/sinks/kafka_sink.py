@@ -28,14 +28,15 @@ class KafkaSink:
     """The records of one output, of events or of changes, in a topic."""
 
     def __init__(self, topic: SinkTopic, query: str, output: str, columns: Columns) -> None:
-        """SinkError if the topic cannot be reached now."""
+        """Raises SinkError if the topic cannot be reached now."""
         self._columns = columns
         self._rows = JsonRows(columns)
         self._producer = BatchProducer(topic, query, output)
         self._producer.check()
 
     def publish(self, batch: int, rows: list[Row]) -> None:
-        """Sends the rows of a batch, unless the topic has them. SinkError: it may be retried."""
+        """Sends the rows of a batch, unless the topic has them. After a SinkError a retry may
+        succeed."""
         if rows:
             events = self._columns == EVENT_COLUMNS
             records = _event_records(rows) if events else self._row_records(rows)

@@ -6,8 +6,8 @@ batch that was begun is published again before the next; so the query's last tag
 what has been published. If others have written to the log since, the log is searched for that tag.
 
 A log in a place may have two writers: a driver, and the one that it took over from. Both publish
-the same batches under the same tags, and each reads what the other has appended before it appends;
-so each batch is there once.
+the same batches under the same tags, and each reads what the other has appended before it appends.
+So each batch is in the log once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from millstream.log.reader import LogReader
 from millstream.log.retention import Retention
 from millstream.log.stream_logs import FolderLogs, StreamLogs
 from millstream.sinks.columns import Columns
-from millstream.sinks.row_files import JsonRows, Row, decode_row
+from millstream.sinks.row_files import JsonRows, Row
 
 BLOCK_BYTES = 4 * 1024 * 1024
 """The approximate size of a block of a batch."""
@@ -71,7 +71,7 @@ class LogSink:
         retention: Retention | None = None,
         logs: StreamLogs | None = None,
     ) -> None:
-        """`logs` holds the log under the path's last name; None: the path's folder holds it."""
+        """`logs` has the log under the path's last name. None: it is in the path's folder."""
         self._path = path
         self._query = query
         self._rows = JsonRows(columns)
@@ -83,7 +83,7 @@ class LogSink:
     def publish(self, batch: int, rows: list[Row]) -> None:
         """Adds a batch's rows, unless the log has them; they are on disk when this returns.
 
-        SinkError if the log cannot be written: then it may be retried.
+        Raises SinkError if the log cannot be written; a retry may succeed.
         """
         if not rows:
             return
@@ -92,12 +92,12 @@ class LogSink:
             for part, lines in enumerate(_parts(self._rows.lines(rows))):
                 if (batch, part) > self._done.last:
                     tag = f"{self._query}:{batch}:{part}"
-                    writer.append([Entry(lines, tag)])
+                    writer.append([Entry.of(lines, tag)])
                     self._done.add([Tag(tag, 0, 0, 0)])
         except LogLocked:
             raise
         except LogError as error:
-            self.close()  # the next attempt opens it again, and reads what it has
+            self.close()  # the next attempt opens the log again, and reads what it has
             raise SinkError(
                 f"sink {self._path}: batch {batch} cannot be written: {error}"
             ) from error
@@ -158,13 +158,3 @@ def _parts(lines: list[bytes]) -> Iterator[list[bytes]]:
             part, size = [], 0
     if part:
         yield part
-
-
-def read_log_rows(path: Path) -> Iterator[Row]:
-    """Yields all rows that a sink's log still has, as they were published."""
-    reader = LogReader(path)
-    try:
-        for block in reader.blocks(reader.start[0], reader.end[0]):
-            yield from map(decode_row, block.lines)
-    finally:
-        reader.close()

@@ -1,10 +1,10 @@
 """A table of PostgreSQL: `postgres:TABLE?server=HOST:PORT&user=USER&password=env:VARIABLE`.
 
-A batch is one transaction, which also records the batch in `millstream_published`, under a lock on
-its row there: a reader sees a batch whole or not at all, and a batch that is there already is
-skipped, whoever writes it. Rows are loaded with COPY: events into the table itself, changes of
-slates into a temporary table first, from which one statement upserts them (INSERT ... ON CONFLICT)
-and one deletes.
+A batch is one transaction, which also records the batch in `millstream_published` and locks its row
+there. So a reader sees a batch whole or not at all, and a batch that the table already has is
+skipped, even if another driver wrote it. Rows are loaded with COPY: events into the table itself,
+changes of slates into a temporary table first, from which one statement upserts them (INSERT ... ON
+CONFLICT) and one deletes.
 
 Values that PostgreSQL cannot hold are changed: a zero character in a text becomes U+FFFD, and a key
 of more than 1,000 bytes, which no index accepts, is cut and ends with the hash of the whole key.
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 MOST_KEY = 1_000
-"""The most bytes of a key column: an index accepts 2,700 for all key columns together."""
+"""The maximum number of bytes of a key column: an index accepts 2,700 for all key columns
+together."""
 INCOMING = '"millstream_incoming"'
 EPOCH = 946_684_800_000_000
 """PostgreSQL counts microseconds from the year 2000."""
@@ -67,7 +68,7 @@ def postgres_sink(options: DatabaseOptions, query: str, layout: TableLayout) -> 
 class PostgresTable:
     """A table and the connection that writes to it."""
 
-    advice = "see that the server runs, is reached and lets this user write there"
+    advice = "make sure that the server runs, can be reached and lets this user write there"
 
     def __init__(self, options: DatabaseOptions, query: str, layout: TableLayout) -> None:
         postgres.client(options.shown)
@@ -84,7 +85,8 @@ class PostgresTable:
         self.close()
         connection = self._connection = postgres.connect(self._options)
         with connection.transaction():
-            # Without the lock, two that start at once would both find no table, and one would fail.
+            # Without the lock, two stores that start at once would both find no table, and one of
+            # them would fail.
             connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (RECORD,))
             return self._make(connection)
 
@@ -178,8 +180,8 @@ class PostgresTable:
         if rows.gone:
             connection.execute(f"TRUNCATE {INCOMING}")
             self._copy(connection, INCOMING, [*self.layout.names[: len(key)], "batch"], rows.gone)
-            # There are no statistics of the temporary table. Without these joins the planner uses
-            # the index of the table, and never scans all of it.
+            # The temporary table has no statistics. Without these joins, the planner uses the
+            # index of the table and never scans all of it.
             connection.execute("SET LOCAL enable_hashjoin = off")
             connection.execute("SET LOCAL enable_mergejoin = off")
             same = " AND ".join(f"kept.{name} = gone.{name}" for name in key)
@@ -251,8 +253,8 @@ def _encode_clock(value: time) -> bytes:
 
 
 def _encode_decimal(value: Decimal) -> bytes:
-    """Encodes a decimal as PostgreSQL has it: groups of four digits, and how many follow the
-    point."""
+    """Encodes a decimal in PostgreSQL's form: groups of four digits, and the number of digits after
+    the point."""
     whole, _, fraction = format(value.copy_abs(), "f").partition(".")
     digits = "0" * (-len(whole) % 4) + whole + fraction + "0" * (-len(fraction) % 4)
     groups = [int(digits[at : at + 4]) for at in range(0, len(digits), 4)]

@@ -8,7 +8,7 @@ each of its fields (`parquet_columns`); a change of a slate then has a column `d
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import sha256
 from types import NoneType
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ from millstream.codec import encode_value
 from millstream.column_types import ColumnType
 from millstream.errors import CodecError, DefinitionError, StoreError
 from millstream.sinks.columns import DEADLETTER_COLUMNS, Columns
-from millstream.sinks.parquet_columns import UNFIT, RecordColumns
+from millstream.sinks.parquet_columns import RecordColumns
 
 Row = dict[str, Any]
 VALUE, BYTES, DELETED = "value", "bytes", "deleted"
@@ -37,14 +37,11 @@ class RowFile(Protocol):
     """Identifies the columns, if they depend on a type: rows of two forms cannot share a file."""
 
     def extended(self, path: str, base: int, rows: list[Row]) -> tuple[bytes, int]:
-        """Returns the file's content up to the length `base`, followed by the rows; and its new
+        """Returns the file's content up to the length `base` followed by the rows, and its new
         length.
 
-        With a base of 0 the file need not exist. StoreError if it is shorter than its base.
+        With a base of 0 the file need not exist. Raises StoreError if it is shorter than its base.
         """
-
-    def read(self, path: str) -> Iterator[Row]:
-        """Yields the rows as they were given."""
 
 
 def row_file(format: str, columns: Columns, record: ColumnType | None = None) -> RowFile:
@@ -62,7 +59,7 @@ class JsonRows:
     suffix = ".jsonl"
     form = ""
 
-    def __init__(self, columns: Columns = ()) -> None:
+    def __init__(self, columns: Columns) -> None:
         self._names = [column.name for column in columns]
         self._value = value_name(columns)
 
@@ -76,7 +73,7 @@ class JsonRows:
         return content, len(content)
 
     def lines(self, rows: list[Row]) -> list[bytes]:
-        """Returns the rows as lines without their ends."""
+        """Returns the rows as lines without newlines."""
         return [_encoded(_encode, self._plain(row)) for row in rows]
 
     def _plain(self, row: Row) -> Row:
@@ -86,10 +83,6 @@ class JsonRows:
             del plain[self._value]
             plain[BYTES] = base64.b64encode(value).decode()
         return plain
-
-    def read(self, path: str) -> Iterator[Row]:
-        with open(path, "rb") as file:
-            yield from map(decode_row, file)
 
 
 def value_name(columns: Columns) -> str:
@@ -117,7 +110,7 @@ class ParquetRows:
 
     suffix = ".parquet"
 
-    def __init__(self, columns: Columns = (), record: ColumnType | None = None) -> None:
+    def __init__(self, columns: Columns, record: ColumnType | None = None) -> None:
         self._columns = columns
         self._record = record
         described = b"" if record is None else msgspec.json.encode(record)
@@ -169,27 +162,6 @@ class ParquetRows:
             raw = [value if isinstance(value, bytes) else None for value in values]
             arrays[BYTES] = pa.array(raw, pa.binary())
         return arrays
-
-    def read(self, path: str) -> Iterator[Row]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        file = pq.ParquetFile(pa.py_buffer(_content(path)))
-        for batch in file.iter_batches(8192, use_threads=False):
-            names = batch.schema.names
-            columns = [
-                (array.cast(pa.int64()) if pa.types.is_timestamp(array.type) else array).to_pylist()
-                for array in batch.columns
-            ]
-            for values in zip(*columns, strict=True):
-                row = dict(zip(names, values, strict=True))
-                if UNFIT in names:
-                    yield row  # the fields of its record are columns
-                    continue
-                raw, name = row.pop(BYTES), VALUE if VALUE in row else "slate"
-                text = row[name]
-                row[name] = raw if text is None else _decode(text)
-                yield row
 
 
 def _record_arrays(record: ColumnType, values: list[Any], *, deletes: bool) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Files of slates, as `millstream slates dump` writes them: JSON lines or Parquet.
 
 A row has a slate's key, the slate, and the ts of its last update. In Parquet the slates of a
-dataclass have a column for each field (`parquet_columns`); others are JSON text, since they need
-not have the same fields. Memory is bounded: rows are written a chunk at a time.
+dataclass have a column for each field (`parquet_columns`); other slates are JSON text, since their
+fields may differ. Memory is bounded: rows are written a chunk at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SlateRow = tuple[str, Any, int]
 """(key, slate, ts); a table is a dict of its entries."""
 SUFFIXES = {"jsonl": ".jsonl", "parquet": ".parquet"}
 ROWS = 10_000
-"""The most rows of a chunk of a Parquet file."""
+"""The maximum number of rows of a chunk of a Parquet file."""
 CHUNK_BYTES = 16 * 1024 * 1024
 """The size of slates, as text, at which a chunk is written."""
 

@@ -6,13 +6,14 @@ holds the latest value of each key:
     CREATE TABLE "counts" (key TEXT PRIMARY KEY, ts INTEGER, value TEXT)
 
 `ts` is whole microseconds, `value` is canonical JSON (a BLOB if the value is bytes). The latest
-event of a key stays: the one with the greatest `(ts, value)`, as in content order, in whichever
-batch it comes. An event whose value is null deletes its key. Changes of slates are upserted and
-deleted as in any other database (`table_layout`).
+event of a key stays: the one with the greatest `(ts, value)`, as in content order, no matter in
+which batch it comes. An event whose value is null deletes its key. Changes of slates are upserted
+and deleted as in any other database (`table_layout`).
 
 A batch is one transaction, which also records the batch in the table `millstream:published`. So a
-reader sees a batch whole or not at all, also after a crash, and a batch that is there already is
-skipped. The file is in WAL mode: readers do not block our writes, and our writes do not block them.
+reader sees a batch whole or not at all, also after a crash, and a batch that the table already has
+is skipped. The file is in WAL mode: readers do not block our writes, and our writes do not block
+them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from millstream.sinks.tables import Noted, TableSink, check_owner
 SQLITE_RECORD = "millstream:published"
 """The table that records published batches; no stream can have a name with a colon."""
 WAIT_SECONDS = 5.0
-"""The time to wait for another writer of the file before it counts as a failure."""
+"""The longest wait for another writer of the file. After that the write fails."""
 _ORDER = "(ts, typeof(value) = 'text', value)"
 """The content order of stored rows: bytes, which are a BLOB, come before JSON."""
 _TYPES: dict[ColumnKind, str] = {
@@ -60,7 +61,7 @@ def sqlite_sink(
 class SqliteTable:
     """The table of one output in a file. Other outputs may have theirs in the same file."""
 
-    advice = "end what holds it, make room or give the right to write there"
+    advice = "end the process that holds it, make room or give the right to write there"
 
     def __init__(self, path: str, query: str, name: str, layout: TableLayout, wait: float) -> None:
         if name.lower().startswith("sqlite_"):
@@ -82,7 +83,7 @@ class SqliteTable:
     def open(self) -> int:
         self.close()
         os.makedirs(os.path.dirname(os.path.abspath(self._path)), exist_ok=True)
-        # Batches are published by a different thread than the opening one; never by two at once.
+        # The publishing thread is not the opening one, but only one thread at a time writes.
         connection = sqlite3.connect(
             self._path, timeout=self._wait, isolation_level=None, check_same_thread=False
         )

@@ -13,11 +13,12 @@ order, so that `(batch, number)` identifies an event, also when the batch is wri
 
 A field of a dataclass is a column of its type, if that is text, a whole number, a number, a
 Boolean, a time, a date, a decimal, a UUID or bytes, each also with None; anything else is JSON. The
-value of an event may be anything, whatever type is declared: a value that fits is only in the
+value of an event may be anything, even if a type is declared: a value that fits is only in the
 columns, and one that does not is in `value`.
 
-Earlier versions made columns of text, or JSON for bytes, where there are types now, and SQLite has
-no such types: `with_earlier_kinds` returns the layout of such a table.
+Where there are types now, earlier versions made columns of text, or of JSON for bytes:
+`with_earlier_kinds` returns the layout of such a table. SQLite has no such types: `untyped` returns
+its layout.
 """
 
 from __future__ import annotations
@@ -75,9 +76,11 @@ _EARLIER: dict[ColumnKind, tuple[ColumnKind, Any]] = {
     **dict.fromkeys(("moment", "day", "clock", "decimal", "uuid"), ("text", str)),
     "bytes": ("json", msgspec.Raw),
 }
-"""The kinds of which earlier versions made other columns: their kind, and how they are read."""
+"""For the kinds that had another kind of column in earlier versions: that kind, and the type as
+which its JSON is read."""
 MOST_DIGITS = 1_000
-"""The most digits of a decimal before its point, and after it: every database holds so many."""
+"""The maximum number of digits of a decimal before its point, and after it. Every database can hold
+this many."""
 
 
 class TableColumn(NamedTuple):
@@ -104,8 +107,7 @@ SLATE = TableColumn("slate", "json")
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """The columns of a table, of which the first ones are its key; turns events and changes into
-    rows."""
+    """The columns of a table, the key first. Turns events and changes into rows."""
 
     mode: Mode
     columns: tuple[TableColumn, ...]
@@ -116,7 +118,7 @@ class TableLayout:
     fields: RecordCells | None = None
     """For events: reads the fields that are columns, if a type is declared."""
     remade: Callable[[Collection[str]], TableLayout] | None = None
-    """Returns the layout in which the columns named have the kind of earlier versions."""
+    """Returns the layout in which the named columns have the kind of earlier versions."""
 
     @property
     def names(self) -> list[str]:
@@ -138,7 +140,7 @@ class TableLayout:
         return self.remade(earlier) if self.remade is not None and earlier else self
 
     def untyped(self) -> TableLayout:
-        """Returns the layout for a database that has none of the types that came later."""
+        """Returns the layout for a database without the types that were added later."""
         return self if self.remade is None else self.remade(self.names)
 
     def events(self, batch: int, rows: Iterable[Row]) -> TableRows:
@@ -323,7 +325,7 @@ def _raw_cell(value: msgspec.Raw) -> bytes | None:
 
 
 def _moment(value: datetime) -> datetime:
-    """Returns the moment in UTC; one without a zone is taken as in UTC."""
+    """Returns the moment in UTC. One without a zone counts as UTC."""
     if value.tzinfo is None:
         return value.replace(tzinfo=UTC)
     try:
@@ -342,7 +344,7 @@ def _clock(value: time) -> time:
 def _decimal(value: Decimal) -> Decimal:
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int):
-        raise msgspec.ValidationError(f"{value} is no finite number")
+        raise msgspec.ValidationError(f"{value} is not a finite number")
     if value.adjusted() >= MOST_DIGITS or exponent < -MOST_DIGITS or exponent > MOST_DIGITS:
         raise msgspec.ValidationError(f"a decimal has more than {MOST_DIGITS:,} digits")
     return value
@@ -354,7 +356,7 @@ _CONVERTED: dict[ColumnKind, Callable[[Any], Any]] = {
     "clock": _clock,
     "decimal": _decimal,
 }
-"""The conversions that the cells of a kind still need after they were read."""
+"""The conversions that cells of a kind need after decoding."""
 
 
 def _column_kind(hint: Any) -> tuple[ColumnKind, Any]:

@@ -1,9 +1,9 @@
 """Tables of other systems as sinks: the part that all databases share.
 
 A `TableSink` writes the rows of batches to a table of a database, which is created if it does not
-exist. The database may be unavailable: then the batch is retried, and writing a batch twice changes
-nothing. Each table has one writer, a store; others are refused. The last batch is recorded in a
-table of ours beside it, `millstream_published` (in SQLite `millstream:published`).
+exist. If the database is unavailable, the batch is retried; writing a batch twice changes nothing.
+Each table has one writer, a store; others are refused. The last batch is recorded in our own table
+beside it, `millstream_published` (in SQLite `millstream:published`).
 
 This is the *persister* of S4's Figure 3, `persister.set(query, count)`, and Muppet's store that
 others read (section 4.2).
@@ -33,7 +33,7 @@ class DatabaseTable(Protocol):
     advice: str
     """Advice for the user when a write fails."""
     layout: TableLayout
-    """The layout of its rows; once it is open, as the columns of an existing table have it."""
+    """The layout of its rows. Once the table is open, it fits the columns of an existing table."""
 
     def open(self) -> int:
         """Connects, and creates what does not exist; returns the last batch written, or -1.
@@ -71,7 +71,7 @@ class TableSink:
     def publish(self, batch: int, rows: list[Row]) -> None:
         """Writes the events of a batch, unless it is there already.
 
-        SinkError if the database is unavailable or refuses: then it may be retried.
+        Raises SinkError if the database is unavailable or refuses; a retry may succeed.
         """
         if rows:
             self._write(batch, lambda: self._table.layout.events(batch, rows))
@@ -131,7 +131,7 @@ class Noted(NamedTuple):
 
 
 def check_owner(shown: str, query: str, noted: Noted | None, is_there: bool) -> None:
-    """StoreError unless the table belongs to this store, or does not exist yet."""
+    """Raises StoreError unless the table belongs to this store, or does not exist yet."""
     if noted is not None and noted.query != query:
         raise StoreError(
             f"sink {shown}: store {query!r} cannot write where store {noted.query!r} does; name "
@@ -139,7 +139,7 @@ def check_owner(shown: str, query: str, noted: Noted | None, is_there: bool) -> 
         )
     if noted is None and is_there:
         raise StoreError(
-            f"sink {shown}: there is a table of that name that Millstream did not make; name "
+            f"sink {shown}: there is a table of that name that Millstream did not create; name "
             "another"
         )
     if noted is not None and noted.batch >= 0 and not is_there:

@@ -35,7 +35,7 @@ class BadRow(NamedTuple):
     row: int
     """Its number in the batch, counted from 0."""
     text: str
-    """The row as text for people."""
+    """The row as text, for messages."""
     error: str
 
 
@@ -69,7 +69,7 @@ def rows_of(batch: Any) -> ArrowRows:
 
 
 def _text(row: Any) -> str:
-    """Formats a bad row for people; a column that cannot be shown is a question mark."""
+    """Formats a bad row for a message; a column that cannot be shown is a question mark."""
     parts = []
     for name, column in zip(row.schema.names, row.columns, strict=True):
         try:
@@ -100,7 +100,7 @@ def _records(batch: Any) -> list[dict[str, Any]]:
 
 
 def _timestamps(column: Any) -> list[str | None]:
-    """Converts a column of times to text with Arrow: six times as fast as one by one."""
+    """Converts a column of times to text with Arrow, six times as fast as one by one."""
     least, most = pc.min_max(column.cast(pa.int64())).as_py().values()
     if least is not None and (least < FIRST_MICROSECOND or most > LAST_MICROSECOND):
         raise ValueError("a time outside the years 1 to 9999")

@@ -1,15 +1,15 @@
 """CSV files: a header row, then one record a row, every value as text.
 
-Fields may be quoted and may hold newlines (RFC 4180), which is why a file cannot be cut and is
-read whole, row by row. A row must have as many fields as the header; one that does not is bad.
+Fields may be quoted and may contain newlines (RFC 4180). So a file cannot be cut: it is read from
+start to end, row by row. A row that does not have as many fields as the header is bad.
 
 *Quotes.* When the quotes of a row do not match, only the line on which the wrong quote opens is
 bad, together with the lines of its row before it, and reading continues with the next line.
 Otherwise a quote that is never closed would swallow all rows after it, and one that meets the
 opening quote of a later row would swallow every row between them. A line that is read after a bad
-one is taken for a row if it has the header's number of fields; more cannot be known. If the quote
-was right and the file is cut short inside a long field, lines of that field may have that number
-too; the bad line before them says where to look.
+one counts as a row if it has the header's number of fields; nothing more is known of it. If the
+quote was right and the file is cut short inside a long field, lines of that field may have that
+number too; the bad line before them says where to look.
 
 Compressed files (`.gz`) are read too.
 """
@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from millstream.model.letter_records import Bad, bad_record
+from millstream.model.path import is_unicode
 from millstream.model.text_form import TextForm
 from millstream.sources import line_blocks
 from millstream.sources.formats import CHUNK_RECORDS, Chunk, InputSplit, unreadable
@@ -72,19 +73,19 @@ class CsvRow(NamedTuple):
     text: str
 
 
-class _Lines:
-    """The lines of a file as text; the lines of a row can be given back, to be read again."""
+class _CsvLines:
+    """The lines of a file as text. Lines of the current row can be pushed back."""
 
     def __init__(self, readline: Callable[[int], bytes], encoding: str) -> None:
         self._readline, self._encoding = readline, encoding
         self._again: list[str] = []
-        """Lines that were given back, the next one last."""
+        """Lines that were pushed back, the next one last."""
         self.number = 0
         """The number of lines before the next one."""
         self.row: list[str] = []
         """The lines of the row that is being read."""
 
-    def __iter__(self) -> _Lines:
+    def __iter__(self) -> _CsvLines:
         return self
 
     def __next__(self) -> str:
@@ -102,8 +103,8 @@ class _Lines:
         # Invalid bytes are kept as they are, so that they make only their own row bad.
         return line.decode(self._encoding, "surrogateescape")
 
-    def give_back(self, count: int) -> None:
-        """Gives the last lines of the row back, to be read again next."""
+    def push_back(self, count: int) -> None:
+        """Pushes the last lines of the row back, to be read again next."""
         for _ in range(count):
             self._again.append(self.row.pop())
         self.number -= count
@@ -116,7 +117,7 @@ class CsvRows:
         # The limit is per process; the default of 128 KiB would refuse fields that JSON allows.
         csv.field_size_limit(max(csv.field_size_limit(), line_blocks.LINE_BYTES))
         self._form = form
-        self._lines = _Lines(readline, form.line_encoding)
+        self._lines = _CsvLines(readline, form.line_encoding)
         self._rows = csv.reader(self._lines, strict=True, delimiter=form.delimiter)
 
     def __iter__(self) -> Iterator[CsvRow]:
@@ -131,13 +132,16 @@ class CsvRows:
             except csv.Error as error:
                 wrong = self._mismatch(first, error)
             text = "".join(lines.row)
-            if not _is_text(text):
-                wrong = f"bytes that are not {self._form.encoding.upper()}; write the file in it"
+            if not is_unicode(text):
+                wrong = (
+                    f"bytes that are not {self._form.encoding.upper()}; if the file is written in "
+                    "another encoding, say so, as with encoding='latin-1'"
+                )
             if wrong is not None or fields:
                 yield CsvRow(first, lines.number, fields, wrong, text)
 
     def _mismatch(self, first: int, error: csv.Error) -> str:
-        """Describes the wrong quote of a row, and gives the lines after it back."""
+        """Describes the wrong quote of a row, and pushes the lines after it back."""
         if "new-line character" in str(error):
             return "a carriage return within a line; end lines with a newline"
         text = "".join(self._lines.row)
@@ -147,7 +151,7 @@ class CsvRows:
         never = "unexpected end of data" in str(error)
         reason = _NEVER if never else f"is not closed as it must be ({error})"
         after = len(self._lines.row) - (line + 1)
-        self._lines.give_back(after)
+        self._lines.push_back(after)
         wrong = f"a quote that {reason}: it opens in line {first + line + 1}, column {column + 1}"
         return f"{wrong}; what follows is read from line {first + line + 2} on" if after else wrong
 
@@ -199,14 +203,6 @@ def _chunks(rows: CsvRows) -> Iterator[Chunk]:
             chunk = Chunk([], None, [], [])
     if chunk.records or chunk.bad:
         yield chunk
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _bad(wrong: str, row: CsvRow, header: bool) -> Bad:

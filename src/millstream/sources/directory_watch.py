@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from millstream.errors import InputError
+from millstream.model.path import is_unicode
 
 SETTLE_SECONDS = 3.0
 RELIST_SECONDS = 60.0
@@ -38,7 +39,7 @@ class NewFile(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Seen:
+class _DirectoryState:
     """The state of one directory at the last look."""
 
     stamp: tuple[int, ...]
@@ -54,7 +55,7 @@ class Watched:
     def __init__(self, directory: str, monotonic: Callable[[], float]) -> None:
         self.directory = os.path.abspath(directory)
         self._monotonic = monotonic
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, _DirectoryState] = {}
         self._warned: set[str] = set()
 
     @property
@@ -85,7 +86,7 @@ class Watched:
         stamp = _stamp(path)
         seen = self._seen.get(path)
         if seen is None or seen.stamp != stamp:
-            seen = self._seen[path] = _Seen(stamp, now)
+            seen = self._seen[path] = _DirectoryState(stamp, now)
         if seen.settled and now - seen.listed < RELIST_SECONDS:
             return seen.directories
         seen.directories = []
@@ -115,7 +116,7 @@ class Watched:
                 elif not entry.is_file():
                     if entry.is_dir():
                         self._warn(entry.path, _LINK, warnings)
-                elif not _is_text(entry.name):
+                elif not is_unicode(entry.name):
                     self._warn(entry.path, _NAME, warnings)
                 else:
                     yield entry
@@ -130,14 +131,6 @@ def _stamp(path: str) -> tuple[int, ...]:
     """Returns values that change when a name is added to a directory in a later clock tick."""
     stat = os.stat(path)
     return (stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _unusable(path: str, error: OSError) -> InputError:

@@ -1,4 +1,4 @@
-"""The log of the files found in a watched directory: it keeps positions small.
+"""The log of the files found in a watched directory, which keeps positions small.
 
 DESIGN
 ------
@@ -117,14 +117,15 @@ class FileLog:
         return [len(self._paths), 0]
 
     def take(self, position: Sequence[int], max_bytes: int | None = None) -> Position:
-        """Returns the position `max_bytes` after another, at least one unit on if there is one."""
+        """Returns a position at most `max_bytes` after another, but at least one unit after it if
+        there is one."""
         budget = self._bytes_at(position)
         if max_bytes is None or budget + max_bytes >= self._starts[-1]:
             return self.end
         budget += max(0, max_bytes)
         file = bisect_right(self._starts, budget) - 1
         size, units = self._starts[file + 1] - self._starts[file], self._units[file]
-        # The most units whose bytes, rounded down, are within the budget.
+        # The greatest number of units whose bytes, rounded down, are within the budget.
         taken = ((budget - self._starts[file] + 1) * units - 1) // size
         if [file, taken] <= list(position):
             file, taken = position[0], position[1] + 1
@@ -190,8 +191,8 @@ class FileLog:
         if record["format"] != self._format.name:
             raise StoreError(
                 f"log {self._log.path}: this source has read {record['format']} files until now, "
-                f"and its address says {self._format.name}; its positions mean nothing there: give "
-                "the source the address it had, or another name"
+                f"and its address now says {self._format.name}; its positions are not valid there: "
+                "give the source its old address, or another name"
             )
         self._headed = True
 
@@ -208,6 +209,7 @@ class FileLog:
                 self._grown.add(path)
                 warnings.append(
                     f"file {path}: it had {size} bytes when it was taken and has {now} now; what "
-                    "was added is not read; move files in whole: write elsewhere, then rename"
+                    "was added is not read; write files elsewhere, then rename them into the "
+                    "directory"
                 )
         return warnings

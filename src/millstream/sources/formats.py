@@ -5,13 +5,13 @@ DESIGN
 A format measures a file in its own *units*, at least one per file: files of lines in bytes, Parquet
 in row groups; CSV, a JSON array and any compressed file are one unit. A position in a list of files
 is then `(files wholly taken, units taken of the next file)`, and a batch may end in the middle of a
-large file. A `InputSplit` is a range of one file's units that one task reads; the splits of a file,
-however it is cut, give each of its records exactly once.
+large file. An `InputSplit` is a range of one file's units that one task reads; the splits of a
+file, however it is cut, yield each of its records exactly once.
 
-A wrong *record* is a `Bad` beside the good ones: it becomes a dead letter, and the batch goes on. A
-wrong file (truncated, corrupt) is one `Bad` with line 0. Only a file that is gone, cannot be opened
-or has shrunk raises InputError: it was promised to the batch, and going on would lose its events
-silently.
+A wrong *record* is a `Bad` beside the good ones: it becomes a dead letter, and the batch continues.
+A wrong file (truncated, corrupt) is one `Bad` with line 0. Only a file that is gone, cannot be
+opened or has shrunk raises InputError: its events belong to the batch, and would be lost silently
+if the batch continued.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
+from millstream.columnar.picked_fields import Picked
 from millstream.errors import InputError
 from millstream.model.letter_records import Bad
-from millstream.sources.picked import Picked
 
 CHUNK_RECORDS = 8192
-"""The most records of a chunk."""
+"""The maximum number of records of a chunk."""
 
 
 class InputSplit(NamedTuple):
@@ -46,7 +46,7 @@ class Chunk(NamedTuple):
 
     records: list[Any]
     raw: list[bytes] | None
-    """The JSON text of each record, if the file holds it."""
+    """The JSON text of each record, if the file has it."""
     bad: list[Bad]
     lines: list[int] | None
     """Each record's line, counted from 0 at the split's first; None: consecutive lines."""
@@ -74,7 +74,7 @@ class Format(Protocol):
 
     name: str
     look_back: int
-    """The units to go back for a few records: so many are likely to hold some."""
+    """How many units to go back in a file to find a few records."""
 
     def units(self, path: str, size: int) -> int:
         """Returns the length of the file in units, at least 1; raises OSError as `open` does."""
@@ -90,7 +90,7 @@ class Format(Protocol):
 
 
 def is_gzip(path: str) -> bool:
-    """True if the file's name says that it is compressed: then it cannot be split."""
+    """True if the file's name says that it is compressed, and so cannot be split."""
     return path.endswith(".gz")
 
 
@@ -106,8 +106,8 @@ def unreadable(path: str, error: OSError) -> InputError:
     """Returns the error for a file that was discovered and cannot be opened now."""
     if isinstance(error, FileNotFoundError):
         return InputError(
-            f"file {path}: it was taken into a batch and must still be there, and it is gone; "
-            "put it back and start again, or give its events up with an empty file in its place"
+            f"file {path}: it was taken into a batch and must still be there, but is gone; put it "
+            "back and start again, or give up its events: put an empty file in its place"
         )
     reason = error.strerror or os.path.basename(str(error)) or type(error).__name__
     return InputError(
@@ -129,7 +129,7 @@ def shrunk(path: str, taken: str, now: str) -> InputError:
     """Returns the error for a file that has become shorter since it was discovered."""
     return InputError(
         f"file {path}: it must be as it was when it was taken into a batch, with {taken}; it has "
-        f"{now} now; put it back and start again, or give its events up with an empty file in its "
+        f"{now} now; put it back and start again, or give up its events: put an empty file in its "
         "place"
     )
 

@@ -2,14 +2,13 @@
 
 DESIGN
 ------
-The elements are found by their brackets, commas and texts, and decoded one by one: a large file
+The elements are found by their brackets, commas and strings, and decoded one by one: a large file
 need not fit into memory, and an element that cannot be decoded is bad on its own. Nothing is taken
 from a file whose brackets do not match or that ends early: it can be written again, complete and
-under a new name, and nothing counts twice. So a file is scanned to its end before its first element
-is yielded.
+under a new name, without anything being counted twice. So a file is scanned to its end before its
+first element is yielded.
 
-JSON lines may be arrays too. A file is one array if it begins with `[` and then `{`, unless its
-first line is a complete value and others follow.
+Which files are one array: `line_records.is_array`.
 """
 
 from __future__ import annotations
@@ -20,23 +19,22 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from millstream.json_depth import DEEPEST, too_deep
+from millstream.json_checks.json_depth import DEEPEST, too_deep
 from millstream.model.letter_records import Bad, bad_record
 from millstream.sources import line_blocks
 from millstream.sources.formats import CHUNK_RECORDS, Chunk
 
 HELD_BYTES = 32 * 1024 * 1024
-"""The most bytes of elements that are kept between the two passes over a file."""
+"""The maximum number of bytes of elements that are kept between the two passes over a file."""
 _decode = msgspec.json.Decoder().decode
 _TEXT = rb'"(?:[^"\\]++|\\.)*+"'
 _PLAIN = rb'[^{}\[\]"]*+'
 _TOKEN = re.compile(
     rb"\{%b(?:%b%b)*+\}|%b|" % (_PLAIN, _TEXT, _PLAIN, _TEXT) + rb'["\[\]{},]', re.S
 )
-"""An object without nested brackets, a text, a bracket, or a comma."""
+"""An object without nested brackets, a string, a bracket, or a comma."""
 _QUOTE, _COMMA = ord('"'), ord(",")
 _CLOSES = {ord("]"): ord("["), ord("}"): ord("{")}
-_ARRAY = re.compile(rb"\s*\[\s*(\S)")
 
 
 class ArrayElement(NamedTuple):
@@ -45,36 +43,6 @@ class ArrayElement(NamedTuple):
     line: int
     """The number of lines before the one on which it begins."""
     text: bytes
-
-
-def is_array(file: IO[bytes]) -> bool:
-    """True if the file is one array. The file must be at its start, and is there again after."""
-    try:
-        return _is_array(file.read)
-    finally:
-        file.seek(0)
-
-
-def _is_array(read: Callable[[int], bytes]) -> bool:
-    head = (read(line_blocks.BLOCK_BYTES) or b"").removeprefix(line_blocks.BOM)
-    if head.lstrip()[:1] != b"[":
-        return False
-    while not (begun := _ARRAY.match(head)) and (more := read(line_blocks.BLOCK_BYTES)):
-        head += more
-    if begun is None or begun[1] not in b"{]":
-        return False
-    while b"\n" not in head.lstrip() and (more := read(line_blocks.BLOCK_BYTES)):
-        head += more
-        if len(head) > line_blocks.LINE_BYTES:
-            return True  # no line can be so long
-    line, _, rest = head.lstrip().partition(b"\n")
-    try:
-        _decode(line)
-    except (ValueError, RecursionError):
-        return True
-    while not rest.strip() and (more := read(line_blocks.BLOCK_BYTES)):
-        rest = more
-    return not rest.strip()
 
 
 def array_chunks(file: IO[bytes]) -> Iterator[Chunk]:
@@ -149,7 +117,7 @@ def elements(read: Callable[[int], bytes]) -> Iterator[ArrayElement]:
             place, end = token.span()
             byte = data[place]
             if byte == _QUOTE:
-                if end - place == 1:  # a text that continues in the next block
+                if end - place == 1:  # a string that continues in the next block
                     scanned = place
                     break
                 continue

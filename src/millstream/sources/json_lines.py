@@ -16,8 +16,10 @@ from typing import IO, Any
 
 import msgspec
 
-from millstream.json_depth import DEEPEST, any_too_deep, too_deep
+from millstream.columnar.picked_fields import Fields
+from millstream.json_checks.json_depth import DEEPEST, any_too_deep, too_deep
 from millstream.model.letter_records import Bad, bad_record
+from millstream.model.line_records import is_array
 from millstream.sources import line_blocks
 from millstream.sources.formats import (
     CHUNK_RECORDS,
@@ -27,15 +29,12 @@ from millstream.sources.formats import (
     line_splits,
     unreadable,
 )
-from millstream.sources.json_arrays import array_chunks, is_array
+from millstream.sources.json_arrays import array_chunks
 from millstream.sources.line_blocks import LinesBefore, blocks, first_line
 from millstream.sources.picked import picker
 from millstream.sources.whole_files import unchanged, unfit, whole_file
 
 _decode = msgspec.json.Decoder().decode
-Fields = tuple[str | None, str | None, bool]
-"""The fields with the key and the time, when nothing else need be decoded; True if whole lines are
-needed too, as they are."""
 
 
 class JsonLines:
@@ -48,7 +47,7 @@ class JsonLines:
         if is_gzip(path):
             return 1
         with open(path, "rb") as file:
-            return 1 if is_array(file) else max(1, size)
+            return 1 if _is_array(file) else max(1, size)
 
     def splits(
         self, path: str, size: int, units: int, start: int, stop: int, target_bytes: int
@@ -56,7 +55,8 @@ class JsonLines:
         return line_splits(path, size, units, start, stop, target_bytes)
 
     def read(self, split: InputSplit, fields: Fields | None = None) -> Iterator[Chunk]:
-        """Yields the records of a split; with `fields`, only these fields where that is enough."""
+        """Yields the records of a split. With `fields`, decodes only these where that is safe
+        (`picked`)."""
         try:
             file = open(split.path, "rb", buffering=0)  # noqa: SIM115  # only errors of opening are caught here
         except OSError as error:
@@ -76,13 +76,21 @@ class JsonLines:
                 yield from _chunks(blocks(file.read, begin, split.stop), before, fields)
 
 
+def _is_array(file: IO[bytes]) -> bool:
+    """True if the file is one array. The file must be at its start, and is left there."""
+    try:
+        return is_array(file.read, line_blocks.LINE_BYTES)
+    finally:
+        file.seek(0)
+
+
 def _read_whole(file: IO[bytes], path: str, fields: Fields | None) -> Iterator[Chunk]:
     whole = whole_file(file, path, None)
     if isinstance(whole, Bad):
         yield Chunk([], None, [whole], None)
         return
     with unchanged(path):
-        if is_array(whole):
+        if _is_array(whole):
             yield from array_chunks(whole)
         else:
             yield from _chunks(blocks(whole.read, 0, None), LinesBefore("", 0), fields)
@@ -92,7 +100,7 @@ def _chunks(
     blocks: Iterator[bytes], before: LinesBefore, fields: Fields | None = None
 ) -> Iterator[Chunk]:
     first = 0
-    pick = None if fields is None else picker(*fields)
+    pick = None if fields is None else picker(fields)
     for block in blocks:
         if first == 0 and before.offset == 0:
             block = block.removeprefix(line_blocks.BOM)
@@ -116,7 +124,7 @@ def _whole(block: bytes, first: int, before: Callable[[], int]) -> Chunk:
 def decode_lines(lines: list[bytes], first: int, before: Callable[[], int]) -> Chunk:
     """Decodes lines into a chunk. `first` is the number of the first line, after `before()`
     others."""
-    # Only the first line of a block can be longer than a block.
+    # Only the first line of a block can be longer than LINE_BYTES.
     if len(lines[0]) <= line_blocks.LINE_BYTES:
         try:
             records: list[Any] = list(map(_decode, lines))

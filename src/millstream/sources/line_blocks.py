@@ -51,12 +51,12 @@ def first_line(file: IO[bytes], start: int, stop: int | None) -> int | None:
 
 
 def blocks(read: Callable[[int], bytes], at: int, stop: int | None) -> Iterator[bytes]:
-    """Yields all lines from `at` that begin before `stop`, blank ones too, some at a time.
+    """Yields all lines from `at` on that begin before `stop`, several at a time, with blank ones.
 
     Each block is without its last newline.
     """
-    # The unfinished line, in parts, so that a long one is joined once. Of a line that is too long,
-    # only enough is held to show that it is.
+    # The unfinished line, in parts, so that a long one is joined only once. Of a line that is too
+    # long, only enough is held for the decoder to notice that.
     held: list[bytes] = []
     length = 0
     while True:

@@ -1,7 +1,7 @@
 """Parquet files, in row groups, with values that JSON can carry (see `arrow_rows`).
 
 A value that JSON cannot carry makes only its own row bad. A file that cannot be opened is bad as a
-whole; of one that becomes unreadable, the rows from that point on are.
+whole. If a file is corrupt further on, the rows from that point to the end of the split are bad.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def _broken_rows(error: Exception, first: int, last: int) -> Bad:
         0,
         "",
         f"the file must be whole Parquet; it is corrupt ({str(error)[:200]}), and its rows {first} "
-        f"to {last} are not read, but the others are: write these rows alone elsewhere, then "
-        "rename that file into the directory under a new name",
+        f"to {last} are not read, but the others are: write only these rows to a file elsewhere, "
+        "then rename that file into the directory under a new name",
     )
 
 

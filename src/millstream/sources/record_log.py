@@ -6,10 +6,10 @@ One process appends; others read. An append is on disk (fsync) when it returns, 
 a crash can tear only the last line: the writer truncates it when it opens the log, a reader stops
 before it. A damaged line anywhere else is an error: what follows it cannot be trusted.
 
-On a shared store the log is in its place, one piece per line (`places.piece_log`), and the writer
-makes the file from it when it opens the log. A line is in the place when its append returns. Two
-drivers may append concurrently until one learns that it lost leadership. If a driver's position is
-already taken, it reads the other's record first.
+In a shared store the log is in the store's place, one piece per line (`places.piece_log`), and the
+file is a copy that the writer makes when it opens the log. A line is in the place when its append
+returns. Two drivers may append concurrently until one learns that it lost leadership. A driver
+whose position is already taken reads the other's record first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from millstream.places.place import Place, folders_in
 
 PREFIX = "sources/"
 MANY_PIECES = 2 * JOIN_PIECES
-"""With this many pieces, some are joined when the log is opened."""
+"""If there are this many pieces or more, some are joined when the log is fetched."""
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
@@ -67,7 +67,7 @@ class RecordLog:
         if size < self._at:
             raise StoreError(
                 f"log {self.path}: it must only grow; it has {size} bytes, and {self._at} were "
-                "read before; stop whatever else writes to it, and restore it"
+                "read before; stop any other process that writes to it, and restore it"
             )
         if size == self._at:
             return []
@@ -94,14 +94,14 @@ class RecordLog:
     def append(self, record: Any) -> bool:
         """Adds a record. It is on disk when this returns; if this raises, it was not added.
 
-        Returns False, without adding it, if another driver has added something first, which is to
-        be read.
+        Returns False, without adding it, if another driver has added records first. The caller must
+        `read` them.
         """
         assert self._appended is not None, "opened to read, or closed"
         if not self._appended.is_ours:
             raise StoreError(
-                f"log {self.path}: another process has appended to it; end what is left of an "
-                "earlier run, and start again"
+                f"log {self.path}: another process has appended to it; end the processes that are "
+                "left of an earlier run, and start again"
             )
         line = with_checksum(_encode(record))
         if self._pieces is not None:
@@ -133,7 +133,7 @@ class RecordLog:
         sync(directory)
 
     def _fetch(self, pieces: PieceLog) -> None:
-        """Appends to the file what the place has more."""
+        """Appends to the file the lines that so far only the place has."""
         assert self._appended is not None
         while True:
             chain = pieces.chain()

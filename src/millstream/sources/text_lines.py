@@ -1,8 +1,8 @@
 """Lines of text: one line per record, or several (see `model.line_records`).
 
-A split owns the records that *begin* in it: lines before its first start belong to a record of an
-earlier split, and it reads past its end until the next record begins. So a file can be cut
-anywhere. Compressed files (`.gz`) and files in UTF-16 are one split.
+A split owns the records that *begin* in it. Lines before the first of these belong to a record of
+an earlier split, and the last record is read past the split's end, until the next record begins. So
+a file can be cut anywhere. Compressed files (`.gz`) and files in UTF-16 are one split.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ class TextLines:
     def _records(
         self, lines: Iterable[list[bytes]], inside: bool
     ) -> Iterator[list[tuple[int, bytes]]]:
-        """Yields the joined lines of each record, with the number of the first; some at a time."""
+        """Yields the joined lines of each record, with the number of its first line, several at a
+        time."""
         if self._form.starts is None:
             first = 0
             for block in lines:

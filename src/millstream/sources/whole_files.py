@@ -3,10 +3,9 @@
 DESIGN
 ------
 Nothing is taken from a compressed file unless all of it can be unpacked. A torn file is then one
-dead letter, and if it is written again, complete and under a new name, nothing counts twice. If the
-records before the tear were taken, that advice would count them again. So a file is unpacked to its
-end first; a small one is kept in memory, a larger one is unpacked a second time. The bytes alone
-decide if a file is complete: a retried batch decides the same.
+dead letter, and nothing counts twice if it is written again, complete and under a new name. So a
+file is first unpacked to its end; a small one is kept in memory, a larger one is unpacked a second
+time. Only its bytes decide if a file is complete, so a retried batch decides the same.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ def whole_file(file: IO[bytes], path: str, form: TextForm | None) -> IO[bytes] |
 
 
 def unfit(file: IO[bytes], split: InputSplit, form: TextForm | None) -> list[Bad] | None:
-    """Returns why a split cannot be read, None if it can. A wrong encoding is reported once for the
-    file, by its first split; the others return an empty list. InputError if the file has become
+    """Returns why a split cannot be read; None if it can. A wrong encoding is reported once for the
+    file, by its first split; the others get an empty list. Raises InputError if the file has become
     shorter."""
     size = os.fstat(file.fileno()).st_size
     if split.stop is not None and size < split.stop:
@@ -79,12 +78,12 @@ def _wrong_mark(head: bytes, form: TextForm | None) -> Bad | None:
     None, UTF-16 cannot be declared."""
     if head[:2] not in WIDE_BOMS or (form is not None and form.is_wide):
         return None
-    mend = "write it as UTF-8" if form is None else "say encoding='utf-16', or write it as UTF-8"
+    advice = "write it as UTF-8" if form is None else "say encoding='utf-16', or write it as UTF-8"
     return Bad(
         0,
         "",
         "the file must be in UTF-8 or in the encoding that its source has; it begins with the "
-        f"byte-order mark of UTF-16, and nothing of it was read: {mend}, then rename it into the "
+        f"byte-order mark of UTF-16, and nothing of it was read: {advice}, then rename it into the "
         "directory under a new name",
     )
 
@@ -96,8 +95,8 @@ def unchanged(path: str) -> Iterator[None]:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(
-            f"file {path}: it must not change while it is read; it was whole a moment ago, and is "
-            f"not any more ({error}); write files elsewhere, then rename them into the directory"
+            f"file {path}: it must not change while it is read; it was complete a moment ago, but "
+            f"is no longer ({error}); write files elsewhere, then rename them into the directory"
         ) from None
 
 

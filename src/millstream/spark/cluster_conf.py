@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from millstream.settings.cluster_options import INSTALLED, master_kind, secret_of
-from millstream.settings.settings import Settings
+from millstream.settings.setting_parts import ClusterSettings
 
 ARCHIVE = "millstream-runtime"
 """The folder into which an executor unpacks the runtime archive."""
@@ -34,7 +34,7 @@ class ClusterAccess:
     """Spark settings of the user."""
 
     @classmethod
-    def of(cls, settings: Settings, environ: Mapping[str, str]) -> ClusterAccess:
+    def of(cls, settings: ClusterSettings, environ: Mapping[str, str]) -> ClusterAccess:
         """Returns the access according to the settings of a run."""
         secret, python = "", settings.python
         if settings.listen:
@@ -43,7 +43,14 @@ class ClusterAccess:
                 secret = secret_of(settings.secret_file, environ)
         packed = settings.runtime not in ("", INSTALLED)
         runtime = Path(settings.runtime).absolute() if packed else None
-        return cls(settings.listen, settings.encrypt, secret, python, runtime, settings.spark)
+        return cls(
+            settings.listen,
+            settings.encrypt,
+            secret,
+            python,
+            runtime,
+            settings.spark,
+        )
 
 
 def cluster_conf(access: ClusterAccess, memory: str, java: str, path: str) -> dict[str, str]:

@@ -10,12 +10,15 @@ input is closed, so it ends with this process, however that ends.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -23,8 +26,12 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
+from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
 from millstream.errors import RunError
+from millstream.settings.cluster_options import master_kind
+from millstream.settings.setting_parts import ClusterSettings
+from millstream.spark import early_daemon
 from millstream.spark.class_archive_path import use_options
 from millstream.spark.cluster_conf import ARCHIVE, SECRET, ClusterAccess, cluster_conf
 from millstream.spark.jvm_noise import filtered_stderr
@@ -36,6 +43,9 @@ SOCKETS = "spark.python.unix.domain.socket.dir"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _socket_folders: dict[SparkContext, str | None] = {}
 """The folder of each context's sockets. Kept here, since the JVM may be gone when it is needed."""
+_left_folders: set[str] = set()
+"""The folders that still exist: a process may end before its context has opened."""
+_early_daemons: dict[SparkContext, subprocess.Popen[bytes] | None] = {}
 _set_aside: dict[SparkContext, tuple[Any, Any]] = {}
 """For each context: the JVM of an earlier, stopped session of this process."""
 
@@ -64,14 +74,18 @@ def open_context(
     if SparkContext._active_spark_context is None:
         SparkContext._gateway = SparkContext._jvm = None
     conf = _settings(app, master, memory, use_options() if java is None else java, access)
+    daemon = early_daemon.start(conf.get(SOCKETS) or "") if _is_in_one_process(master) else None
     try:
         with filtered_stderr() as stderr:
             gateway = launch_gateway(conf, {"stderr": stderr, "start_new_session": True})
+        _convert_without_pandas(gateway)
         if access.secret:
             conf.set(SECRET, access.secret)  # only now: anyone can read the JVM's command line
         context = SparkContext(conf=conf, gateway=gateway)
     except Exception as error:
         SparkContext._gateway, SparkContext._jvm = earlier
+        if daemon is not None:
+            early_daemon.end(daemon, CLOSE_SECONDS)
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise RunError(
             f"Spark did not start (master {master}, memory {memory}): {first}; is there a Java "
@@ -83,6 +97,7 @@ def open_context(
     # It would print a traceback when the JVM is gone, which the driver reports itself.
     context._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]
     _socket_folders[context] = conf.get(SOCKETS)
+    _early_daemons[context] = daemon
     _set_aside[context] = earlier
     return context
 
@@ -91,7 +106,7 @@ def _of_master(master: str) -> str:
     if master.startswith("local"):
         return ""
     return (
-        " Does the master answer, and has it the same secret and encryption (--secret-file, "
+        " Does the master answer, and does it have the same secret and encryption (--secret-file, "
         "--no-encrypt)?"
     )
 
@@ -133,7 +148,9 @@ def _settings(app: str, master: str, memory: str, options: str, access: ClusterA
         conf.set(name, value)
     # Anyone who can reach a socket may use it, so the sockets are in a folder that only this user
     # may enter. On other machines the workers' daemon makes such a folder itself.
-    conf.set(SOCKETS, mkdtemp(prefix="millstream-"))
+    folder = mkdtemp(prefix="millstream-")
+    _left_folders.add(folder)
+    conf.set(SOCKETS, folder)
     if not master.startswith("local"):
         # Executors are separate processes, and have our files only if they are on this machine.
         elsewhere = JVM if access.listen else java
@@ -147,14 +164,28 @@ def _settings(app: str, master: str, memory: str, options: str, access: ClusterA
     return conf
 
 
+def open_for(app: str, cluster: ClusterSettings) -> SparkContext:
+    """Opens a SparkContext according to the settings of a run."""
+    kind = master_kind(cluster.master)
+    local = kind is None or kind == "local"
+    plain = ClusterAccess(spark=cluster.spark)
+    access = plain if local else ClusterAccess.of(cluster, os.environ)
+    return open_context(app, cluster.master, cluster.memory, access=access)
+
+
 def close_context(context: SparkContext, patience: float = CLOSE_SECONDS) -> None:
     """Stops Spark and ends its JVM, whatever state they are in."""
     gateway = SparkContext._gateway
-    sockets = _socket_folders.pop(context, None)
+    sockets, daemon = _socket_folders.pop(context, None), _early_daemons.pop(context, None)
+    accumulators: Any = context._accumulatorServer
+    # Its thread looks once a second whether it should end: nobody need wait for that.
+    context._accumulatorServer = None  # type: ignore[assignment]
     try:
         context.stop()
     except (Py4JError, OSError):
         SparkContext._active_spark_context = None  # it is gone: another may be opened
+    if accumulators is not None:
+        threading.Thread(target=_shut_down, args=(accumulators,), daemon=True).start()
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     SparkContext._gateway, SparkContext._jvm = _set_aside.pop(context, (None, None))
     if gateway is not None:
@@ -170,8 +201,45 @@ def close_context(context: SparkContext, patience: float = CLOSE_SECONDS) -> Non
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+    if daemon is not None:
+        early_daemon.end(daemon, patience)
     if sockets:
+        _left_folders.discard(sockets)
         shutil.rmtree(sockets, ignore_errors=True)
+
+
+@atexit.register
+def _remove_folders() -> None:
+    for folder in _left_folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _shut_down(accumulators: Any) -> None:
+    with suppress(OSError):  # its socket may have gone with the folder
+        accumulators.shutdown()
+
+
+class _NumpyConverter:
+    """Asks a converter of pyspark about NumPy's objects only: to be asked, it imports pandas."""
+
+    def __init__(self, converter: Any) -> None:
+        self._converter = converter
+        self.convert = converter.convert
+
+    def can_convert(self, given: object) -> bool:
+        numpy = any(kind.__module__ == "numpy" for kind in type(given).__mro__)
+        return numpy and bool(self._converter.can_convert(given))
+
+
+def _convert_without_pandas(gateway: Any) -> None:
+    """Saves the import of pandas at the first call of the JVM, which asks all converters."""
+    client = gateway._gateway_client
+    client.converters = [
+        _NumpyConverter(converter)
+        if isinstance(converter, NumpyArrayConverter | NumpyScalarConverter)
+        else converter
+        for converter in client.converters
+    ]
 
 
 def _check_java() -> None:
@@ -190,6 +258,11 @@ def _with_retries(master: str) -> str:
     """Makes a local master retry a failed task, as a cluster does."""
     local = re.fullmatch(r"local\[([^,\]]+)\]", master)
     return f"local[{local.group(1)},4]" if local else master
+
+
+def _is_in_one_process(master: str) -> bool:
+    """True if tasks run in the driver's JVM, so that there is one daemon."""
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
 def _share_path() -> None:

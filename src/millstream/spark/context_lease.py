@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from pyspark import SparkContext
 
-from millstream.spark.context import close_context
+from millstream.driver.startup.background_start import BackgroundStart
+from millstream.settings.setting_parts import ClusterSettings
+from millstream.spark.context import close_context, open_for
 
 
 class ContextLease(NamedTuple):
@@ -58,6 +61,16 @@ class _OwnContext:
 
 
 _own = _OwnContext()
+
+
+def early_lease(app: str, cluster: ClusterSettings) -> BackgroundStart[ContextLease]:
+    """Starts to lease a context for an application in the background.
+
+    The JVM then starts while this process imports what it needs for the run.
+    """
+    return BackgroundStart(
+        lambda: lease_context(partial(open_for, app, cluster)), ContextLease.release
+    )
 
 
 def lease_context(open_context: Callable[[], SparkContext]) -> ContextLease:

@@ -103,7 +103,7 @@ def dump(
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _DumpedPart:
     task: int
     batch: int
     slates: int
@@ -117,7 +117,7 @@ def _collected(
     home: Home,
     stop: threading.Event,
     written: Callable[[int], None] | None,
-) -> list[_Part]:
+) -> list[_DumpedPart]:
     """Runs the tasks; returns what each of them wrote, in task order."""
     done = threading.Event()
 
@@ -141,7 +141,7 @@ def _collected(
     # A barrier stage: its tasks all start at once, or not at all.
     parts = numbers.barrier().mapPartitions(partial(_write_part, dumping))
     try:
-        written_parts: list[_Part] = parts.collect()
+        written_parts: list[_DumpedPart] = parts.collect()
     except (Py4JError, PySparkException) as error:
         if stop.is_set():
             raise RunError("the dump was stopped; nothing of it is left") from None
@@ -153,7 +153,7 @@ def _collected(
     return sorted(written_parts, key=lambda part: part.task)
 
 
-def _finish(dumping: Dumping, parts: list[_Part]) -> Dumped:
+def _finish(dumping: Dumping, parts: list[_DumpedPart]) -> Dumped:
     """Renames the parts to their final names; raises the error of a task that failed."""
     for part in parts:
         if part.error == STALE:
@@ -175,7 +175,7 @@ def _finish(dumping: Dumping, parts: list[_Part]) -> Dumped:
     return Dumped(parts[0].batch, sum(part.slates for part in parts), len(parts))
 
 
-def _write_part(dumping: Dumping, numbers: Iterable[int]) -> Iterator[_Part]:
+def _write_part(dumping: Dumping, numbers: Iterable[int]) -> Iterator[_DumpedPart]:
     """Writes the slates of this task's shards, in a worker.
 
     An error is returned, not raised: Spark's retry would not help.
@@ -202,4 +202,4 @@ def _write_part(dumping: Dumping, numbers: Iterable[int]) -> Iterator[_Part]:
         error = STALE
     except (MillstreamError, OSError) as failed:
         error = str(failed)
-    yield _Part(task, batch, slates, name, error)
+    yield _DumpedPart(task, batch, slates, name, error)

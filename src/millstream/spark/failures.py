@@ -10,7 +10,7 @@ from millstream.errors import MillstreamError, RunError
 ADVICE = {
     "No space left": "make room and start again",
     "Python worker failed to connect back": "the machine is too busy to start a process in ten "
-    "seconds: start again when it is less so, nothing is lost",
+    "seconds: start again when it is less busy, nothing is lost",
     "Connection refused": "its process was ended from outside, or ran out of memory (--memory); "
     "nothing is lost, start again",
     "Answer from Java side is empty": "its process was ended from outside, or ran out of memory "

@@ -98,17 +98,18 @@ def into(
     arguments = {"store": store, **settings}
     lasting = {"available_now": False, "final": False}
     resolved = resolve(app, environ=os.environ, flags=lasting, code=arguments, called="into")
-    address = addresses(resolved.sources, resolved.store)[source]
+    storage, given = resolved.storage, resolved.addresses.sources
+    address = addresses(given, storage.store)[source]
     if address.format != LOG:
         raise DefinitionError(
-            f"into({source!r}): the settings say that it reads {resolved.sources[source]}, and "
-            f"what is poured goes to its event log; take the address of {source!r} out of them"
+            f"into({source!r}): the settings say that it reads {given[source]}, and "
+            f"what is poured goes to its event log; remove the address of {source!r} from them"
         )
-    if resolved.place and Path(address.path) != log_of(resolved.store.absolute(), source):
+    if storage.place and Path(address.path) != log_of(storage.store.absolute(), source):
         raise DefinitionError(
-            f"into({source!r}): the settings say that it reads {resolved.sources[source]}, and "
-            f"what is poured into {resolved.place} goes to the log that is there; take the address "
-            f"of {source!r} out of them"
+            f"into({source!r}): the settings say that it reads {given[source]}, and "
+            f"what is poured into {storage.place} goes to the log that is there; remove the "
+            f"address of {source!r} from them"
         )
     return Pour(app, source, columns, resolved, Path(address.path))
 
@@ -190,8 +191,8 @@ class Pour:
         if run is not self._run or self._log is None:
             self._close_log()
             self._run = run
-            keep = Retention(self._settings.retain_age, self._settings.retain_bytes)
-            place, store = self._settings.place, self._settings.store
+            keep = Retention(self._settings.logs.retain_age, self._settings.logs.retain_bytes)
+            place, store = self._settings.storage.place, self._settings.storage.store
             storage = pour_storage_of(place, store, self._source, self._path, keep)
             self._log = PouredLog(storage, self._source)
         return run
@@ -289,7 +290,7 @@ class _SharedRuns:
 
         If the pour's previous run was ended by an error, raises that error, once.
         """
-        path = settings.store.resolve()
+        path = settings.storage.store.resolve()
         with self._lock:
             shared = self._runs.get(path)
             if shared is not None and (shared.run.ended or shared.context is not context):
@@ -304,8 +305,9 @@ class _SharedRuns:
                 self._runs[path] = shared
             if shared.app is not app or shared.settings != settings:
                 raise StoreError(
-                    f"{settings.store}: this process pours into it already, for another App or "
-                    "with other settings; stop that query, or call close() of what into() gave"
+                    f"{settings.storage.store}: this process pours into it already, for another "
+                    "App or with other settings; stop that query, or call close() of what into() "
+                    "gave"
                 )
             shared.pours.add(pour)
             return shared.run
@@ -351,7 +353,7 @@ def _run_of(app: AppDefinition, settings: Settings, context: SparkContext) -> Ba
 
             runner.run(app, settings, report, context=context, stop=stop, ready=begin, say=say)
 
-    return BackgroundRun(settings.store, work)
+    return BackgroundRun(settings.storage.store, work)
 
 
 def _context_of(df: DataFrame) -> SparkContext:

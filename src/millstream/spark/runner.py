@@ -7,7 +7,6 @@ failed task, and finds workers.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -23,6 +22,7 @@ from millstream.driver.driver import OnReport
 from millstream.driver.job import BatchJob, Row
 from millstream.driver.report import RunSummary
 from millstream.driver.stages import first_tasks, reports_in
+from millstream.driver.startup.background_start import BackgroundStart
 from millstream.engine.horizon import Lane
 from millstream.engine.plan import Plan
 from millstream.engine.progress import Report
@@ -30,8 +30,7 @@ from millstream.model.app import AppDefinition
 from millstream.settings.cluster_options import master_kind
 from millstream.settings.settings import Settings
 from millstream.spark import worker
-from millstream.spark.cluster_conf import ClusterAccess
-from millstream.spark.context import open_context
+from millstream.spark.context import open_for
 from millstream.spark.context_lease import ContextLease, lease_context
 from millstream.spark.executors import Executors, check_local
 from millstream.spark.failures import from_spark
@@ -200,40 +199,42 @@ def run(
     context: SparkContext | None = None,
     stop: threading.Event | None = None,
     ready: Callable[[], None] | None = None,
+    running: Callable[[], None] | None = None,
     say: Callable[[str], None] | None = None,
+    lease: BackgroundStart[ContextLease] | None = None,
 ) -> RunSummary:
     """Runs an application as `driver.run` does, on Spark.
 
-    Uses `context` if it is given, else the context that this process has, else a new one.
+    Uses `context` if it is given, else that of `lease`, which the caller has begun, else the
+    context that this process has, else a new one.
     """
 
     def open_runner() -> SparkRunner:
         if context is not None:
             return SparkRunner(context, seated=_is_seated(context, settings))
-        return _opened(app, settings, say or (lambda sentence: None))
+        begun = lease.take if lease is not None else partial(_leased, app, settings)
+        return _opened(app, settings, begun(), say or (lambda sentence: None))
 
-    return driver_run.run(app, settings, open_runner, report, stop=stop, ready=ready, say=say)
+    return driver_run.run(
+        app, settings, open_runner, report, stop=stop, ready=ready, running=running, say=say
+    )
 
 
 def _is_seated(context: SparkContext, settings: Settings) -> bool:
     """True if a shard's tasks should run where its copy is."""
-    return bool(settings.place) and not (context.master or "").startswith("local")
+    return bool(settings.storage.place) and not (context.master or "").startswith("local")
 
 
-def _opened(app: AppDefinition, settings: Settings, say: Callable[[str], None]) -> SparkRunner:
-    """Opens a runner in this process's context, or in a new one.
+def _leased(app: AppDefinition, settings: Settings) -> ContextLease:
+    return lease_context(partial(open_for, app.name, settings.cluster))
 
-    On a cluster, waits for the executors.
-    """
-    kind = master_kind(settings.master)
+
+def _opened(
+    app: AppDefinition, settings: Settings, lease: ContextLease, say: Callable[[str], None]
+) -> SparkRunner:
+    """Opens a runner in a leased context. On a cluster, waits for the executors."""
+    kind = master_kind(settings.cluster.master)
     local = kind is None or kind == "local"
-
-    def own_context() -> SparkContext:
-        plain = ClusterAccess(spark=settings.spark)
-        access = plain if local else ClusterAccess.of(settings, os.environ)
-        return open_context(app.name, settings.master, settings.memory, access=access)
-
-    lease = lease_context(own_context)
     context = lease.context
     runner = SparkRunner(context, lease=lease, seated=_is_seated(context, settings))
     if lease.borrowed:
@@ -243,10 +244,10 @@ def _opened(app: AppDefinition, settings: Settings, say: Callable[[str], None]) 
         )
     try:
         if kind is not None and not (local or lease.borrowed):
-            hosts = Executors(context).wait(kind, settings.master)
-            if not settings.place:
-                check_local(hosts, settings.store)
-        if settings.standby:
+            hosts = Executors(context).wait(kind, settings.cluster.master)
+            if not settings.storage.place:
+                check_local(hosts, settings.storage.store)
+        if settings.storage.standby:
             runner.warm()
     except BaseException:
         runner.close()

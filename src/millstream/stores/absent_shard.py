@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from millstream.errors import ShardElsewhere
 from millstream.stores.contract import NO_BATCH, Changes, Fence, ShardState
+from millstream.stores.read_rows import ReadRows
 
 
 class AbsentShard:
@@ -22,7 +23,9 @@ class AbsentShard:
     def at(self, committed: int) -> NoReturn:
         raise self._elsewhere()
 
-    def commit(self, fence: Fence, changes: Mapping[str, Changes]) -> NoReturn:
+    def commit(
+        self, fence: Fence, changes: Mapping[str, Changes], read: ReadRows | None = None
+    ) -> NoReturn:
         raise self._elsewhere()
 
     def roll_back(self, epoch: int, committed: int) -> NoReturn:

@@ -14,8 +14,9 @@ of an even number of rows would cancel out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress
+from operator import add
 from struct import Struct, unpack
 from typing import NamedTuple
 from zlib import crc32
@@ -43,7 +44,10 @@ class RowTally(NamedTuple):
     digest: int = 0
 
     def changed(self, put: RowTally, gone: Sequence[bytes]) -> RowTally:
-        """The tally after some rows were put and others were replaced or deleted."""
+        """The tally after some rows were put and others were deleted.
+
+        `put` is without the rows that those replaced.
+        """
         digest = self.digest + put.digest - digest_of(gone)
         return RowTally(self.count + put.count - len(gone), digest & _MOD)
 
@@ -69,21 +73,21 @@ def sealed(key: bytes, body: bytes) -> bytes:
 Puts = list[tuple[bytes, bytes]]
 
 
-def sealed_all(puts: Puts, seeds: Sequence[int] | None = None) -> tuple[Puts, RowTally]:
+def sealed_all(
+    keys: Sequence[bytes], bodies: Sequence[bytes], seeds: Iterable[int]
+) -> tuple[Puts, RowTally]:
     """Appends its checksum to each row; returns the rows, with their keys, and their tally.
 
-    `seeds` are the keys' own checksums, if they are known.
+    `seeds` are the keys' own checksums.
     """
-    if seeds is None:
-        seeds = [crc32(key) for key, _ in puts]
-    sums, pack = [crc32(body, seed) for (_, body), seed in zip(puts, seeds, strict=True)], _pack
-    whole = [(key, body + pack(crc)) for (key, body), crc in zip(puts, sums, strict=True)]
-    return whole, RowTally(len(sums), sum(sums))
+    sums = list(map(crc32, bodies, seeds))
+    whole = map(add, bodies, map(_pack, sums))
+    return list(zip(keys, whole, strict=True)), RowTally(len(sums), sum(sums))
 
 
 def check(key: bytes, row: bytes) -> None:
     """Raise Damaged unless the row matches its checksum."""
-    if crc32(key + row) != WHOLE:
+    if crc32(row, crc32(key)) != WHOLE:  # without a copy: a journal may be large
         raise Damaged(key)
 
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, partial
 
 from millstream.stores.contract import Changes, ChangesRef, Fence, Store
+from millstream.stores.read_rows import ReadRows
 
 THREADS = 4
 
@@ -22,11 +23,14 @@ def _threads(process: int) -> ThreadPoolExecutor:
 
 
 def commit_each(
-    store: Store, fence: Fence, changes: Mapping[int, Mapping[str, Changes]]
+    store: Store,
+    fence: Fence,
+    changes: Mapping[int, Mapping[str, Changes]],
+    read: Mapping[int, ReadRows],
 ) -> list[ChangesRef]:
     """Commit shards that are independent of each other."""
     each_at_once(
-        partial(store.shard(number).commit, fence, functions)
+        partial(store.shard(number).commit, fence, functions, read.get(number))
         for number, functions in changes.items()
     )
     return []

@@ -34,6 +34,7 @@ from typing import NamedTuple, Protocol, Self
 import msgspec
 
 from millstream.errors import StaleCommit, StaleRead, StoreError
+from millstream.stores.read_rows import NOTHING_READ, ReadRows
 
 Changes = Mapping[bytes, bytes | None]
 """The changes of one function in one shard: a value to put, or None to delete."""
@@ -87,6 +88,11 @@ class View(Protocol):
     (StoreError).
     """
 
+    @property
+    def rows_read(self) -> ReadRows | None:
+        """What `get_many` has read, for a commit of the batch after; None if it is not kept."""
+        ...
+
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of `keys`, in the order asked; None where there is no row."""
         ...
@@ -124,8 +130,13 @@ class Shard(Protocol):
         """The rows as they stood at the end of `committed`; StaleRead if that is forgotten."""
         ...
 
-    def commit(self, fence: Fence, changes: Mapping[str, Changes]) -> None:
+    def commit(
+        self, fence: Fence, changes: Mapping[str, Changes], read: ReadRows | None = None
+    ) -> None:
         """Apply the changes of every function named, as batch `fence.batch`.
+
+        `read` is what a view of `before(fence.batch)` has read, to spare reading it again. It has
+        no influence on the outcome: the store takes it only if nothing was written since.
 
         A function without changes is named with an empty mapping, so that an earlier try of the
         same batch is undone. If nothing changes and there is nothing to undo, no row is written
@@ -186,7 +197,10 @@ class Store(Protocol):
     def shard(self, number: int) -> Shard: ...
 
     def commit(
-        self, fence: Fence, changes: Mapping[int, Mapping[str, Changes]]
+        self,
+        fence: Fence,
+        changes: Mapping[int, Mapping[str, Changes]],
+        read: Mapping[int, ReadRows] = NOTHING_READ,
     ) -> list[ChangesRef]:
         """Commit several shards, as if each were committed by itself.
 

@@ -29,7 +29,7 @@ import os
 import struct
 import threading
 from collections.abc import Callable
-from typing import NoReturn, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
 
 import lmdb
 
@@ -81,6 +81,8 @@ class Environment:
         self._map_size = map_size
         self._lock = threading.RLock()
         self._env: lmdb.Environment | None = None
+        self._openings = 0
+        """How often it was opened in this process."""
         self._identity = (0, 0)
         self._fence_file = -1
 
@@ -110,6 +112,19 @@ class Environment:
             except lmdb.ReadersFullError:
                 if not env.reader_check():
                     raise
+
+    def begin_at(self) -> tuple[Transaction, Moment | None]:
+        """Begins a transaction that reads, and returns the moment that it shows, for `follows`."""
+        if self._env is None:
+            self._open()
+        openings = self._openings
+        txn = self.begin()
+        # Another thread may have had it opened afresh.
+        return txn, Moment(self, openings, txn.id()) if openings == self._openings else None
+
+    def follows(self, txn: Transaction, moment: object) -> bool:
+        """True if nothing was written between a moment and `txn`, a transaction that writes."""
+        return moment == Moment(self, self._openings, txn.id() - 1)
 
     def write(self, body: Callable[[Transaction], bool]) -> None:
         """Run `body` in a write transaction and commit if it returns True.
@@ -217,6 +232,7 @@ class Environment:
                 env.close()
                 raise
             self._identity = _identity(self.path)
+            self._openings += 1
             self._env = env
             return env
 
@@ -230,7 +246,17 @@ class Environment:
         )
         self._fence_file = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._identity = _identity(self.path)
+        self._openings += 1
         return self._env
+
+
+class Moment(NamedTuple):
+    """The state of an environment after a transaction that wrote."""
+
+    environment: Environment
+    openings: int
+    transaction: int
+    """Its number. LMDB numbers the transactions of all processes, but a new file starts afresh."""
 
 
 _environments: dict[str, Environment] = {}
@@ -265,6 +291,11 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def holds_data(path: str) -> bool:
+    """True if a folder has a data file; OSError if it may not be looked into."""
+    return _identity(path) != (0, 0)
 
 
 def _identity(path: str) -> tuple[int, int]:

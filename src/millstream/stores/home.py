@@ -46,10 +46,11 @@ from millstream.stores.store_lock import held as held
 from millstream.stores.store_lock import is_held as is_held
 from millstream.stores.store_lock import make_folders
 
-FORMAT = 5
+FORMAT = 6
 """Raised when the stored format changes: 2 gave every row a checksum, 3 has no Spark files, in 4 an
-update's rows may be stored under another name than its own, 5 has `progress` in parts."""
-READABLE = (2, 3, 4, 5)
+update's rows may be stored under another name than its own, 5 has `progress` in parts, in 6 a
+shard may have recent rows."""
+READABLE = (2, 3, 4, 5, 6)
 """The first start upgrades a store of an older format (`driver.startup.format_upgrade`)."""
 SHARDS = 16
 """The default number of shards of a new store: each costs every commit an fsync."""

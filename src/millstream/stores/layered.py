@@ -53,6 +53,7 @@ from millstream.stores.contract import (
 )
 from millstream.stores.environment import Transaction, explained
 from millstream.stores.lmdb import MAP_SIZE, LmdbShard, LmdbStore, LmdbView
+from millstream.stores.read_rows import NOTHING_READ, ReadRows
 from millstream.stores.shard_rows import HEAD_KEY, Head, read_head
 
 _DELETED, _PUT = 0, 1
@@ -92,6 +93,11 @@ class LayeredView:
         over = next(soft, None)
         return base if over is None else _merged(chain([over], soft), base, reverse)
 
+    @property
+    def rows_read(self) -> ReadRows | None:
+        """What was read of soft, which commits go to."""
+        return self._soft.rows_read
+
     def below(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values in base."""
         return self._base.get_many(keys)
@@ -109,12 +115,8 @@ class _SoftShard(LmdbShard):
 
     def noted(self) -> int:
         """The batch up to which base has everything; NO_BATCH if soft was never emptied."""
-        with explained(self._where, "cannot read"):
-            txn = self._environment.begin()
-            try:
-                return _note_of(txn.get(_NOTE_KEY))
-            finally:
-                txn.abort()
+        with self._reading() as txn:
+            return _note_of(txn.get(_NOTE_KEY))
 
     def note_in(self, view: LmdbView) -> int:
         """`noted`, as of a view."""
@@ -159,10 +161,12 @@ class LayeredShard:
         self._since = since
 
     def before(self, batch: int) -> LayeredView:
-        return self.at(batch - 1)
+        return self._over_base(self._soft.before(batch), batch - 1)
 
     def at(self, committed: int) -> LayeredView:
-        soft = self._soft.at(committed)
+        return self._over_base(self._soft.at(committed), committed)
+
+    def _over_base(self, soft: LmdbView, committed: int) -> LayeredView:
         try:
             flushed = max(self._since, self._soft.note_in(soft))
             self._soft.check_noted(flushed, committed)
@@ -194,10 +198,13 @@ class LayeredShard:
             return ShardState(base.seen, NO_BATCH, base.last, self._since)
         return ShardState(max(soft.seen, base.seen), soft.last, base.last, self.flushed)
 
-    def commit(self, fence: Fence, changes: Mapping[str, Changes]) -> None:
+    def commit(
+        self, fence: Fence, changes: Mapping[str, Changes], read: ReadRows | None = None
+    ) -> None:
         self._soft.commit(
             fence,
             {name: self._layered(fence.batch, name, changed) for name, changed in changes.items()},
+            read,
         )
 
     def _layered(self, batch: int, function: str, changed: Changes) -> Changes:
@@ -296,9 +303,12 @@ class LayeredStore:
         return self._shards[number]
 
     def commit(
-        self, fence: Fence, changes: Mapping[int, Mapping[str, Changes]]
+        self,
+        fence: Fence,
+        changes: Mapping[int, Mapping[str, Changes]],
+        read: Mapping[int, ReadRows] = NOTHING_READ,
     ) -> list[ChangesRef]:
-        return commit_each(self, fence, changes)
+        return commit_each(self, fence, changes, read)
 
     def close(self) -> None:
         for shard in self._shards.values():

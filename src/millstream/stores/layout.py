@@ -170,9 +170,13 @@ def named(stored: bytes) -> str:
     space, kind, rest = stored[:1], stored[1:2], stored[2:]
     if space == b"\x00":
         function = rest.decode(errors="replace")
-        own = {b"h": "the shard's head", b"f": "the note of the last flush"}
+        own = {
+            b"h": "the shard's head",
+            b"f": "the note of the last flush",
+            b"r": "the note of the recent rows",
+        }
         return own.get(kind, f"the journal of {function!r}")
-    if space != b"\x01" or kind not in _KINDS:
+    if space not in (b"\x01", b"\x02") or kind not in _KINDS:
         return f"a row with the key {stored[1:]!r}"
     owner, _, key = rest.partition(b"\x00")
     name = owner.decode(errors="replace")
@@ -206,8 +210,3 @@ def unpack_slate(row: bytes) -> SlateRow:
         start += length
     data = row[start:]
     return SlateRow(last, zlib.decompress(data) if kind & COMPRESSED else data, timers, version)
-
-
-def slate_version(row: bytes) -> int:
-    """The version of a slate, from the head of its row alone."""
-    return _VERSION.unpack_from(row, SLATE_HEAD)[0] if row[0] & 0xF0 == VERSIONED else 1

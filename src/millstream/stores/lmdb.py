@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Self
@@ -45,7 +46,17 @@ from millstream.stores.environment import (
     acquire,
     explain,
     explained,
+    holds_data,
     release,
+)
+from millstream.stores.read_rows import NOTHING_READ, ReadRows
+from millstream.stores.recent_rows import (
+    RecentRows,
+    has_recent,
+    look_up,
+    look_up_one,
+    merged,
+    recent_bounds,
 )
 from millstream.stores.shard_rows import (
     HEAD_KEY,
@@ -68,12 +79,16 @@ MAP_SIZE = 1 << 34
 class LmdbView:
     """The rows of one shard as of the end of batch `limit`: one read transaction."""
 
-    __slots__ = ("_limit", "_txn", "_where")
+    __slots__ = ("_has_recent", "_limit", "_txn", "_where", "rows_read")
 
-    def __init__(self, where: str, txn: Transaction, limit: int) -> None:
+    def __init__(
+        self, where: str, txn: Transaction, limit: int, rows_read: ReadRows | None = None
+    ) -> None:
         self._where = where
         self._txn: Transaction | None = txn
         self._limit = limit
+        self._has_recent = has_recent(txn.get)
+        self.rows_read = rows_read
 
     def _open(self) -> Transaction:
         if self._txn is None:
@@ -84,12 +99,21 @@ class LmdbView:
         get = self._open().get
         with explained(self._where, "cannot read"):
             stored = rows.stored_keys(keys)
-            return rows.values(stored, list(map(get, stored)), self._limit)
+            if self._has_recent:
+                current = look_up(get, stored, self._limit)
+            elif self.rows_read is None:
+                return rows.values(stored, list(map(get, stored)), self._limit)
+            else:
+                current = rows.examined(stored, list(map(get, stored)), self._limit)
+            if self.rows_read is not None:
+                self.rows_read.add(stored, current)
+            return [*current.values]
 
     def get(self, key: bytes) -> bytes | None:
         stored = rows.stored_key(key)
         with explained(self._where, "cannot read"):
-            row = self._open().get(stored)
+            get = self._open().get
+            stored, row = look_up_one(get, stored) if self._has_recent else (stored, get(stored))
             return None if row is None else rows.value(stored, row, self._limit)
 
     def scan(
@@ -102,7 +126,16 @@ class LmdbView:
         after = len(rows.ROW) + cut
         # `try` because leaving a `with` block takes longer; `rows.value` is inlined for speed.
         try:
-            items = items_from(self._open(), begin, end, reverse)
+            txn = self._open()
+            items = items_from(txn, begin, end, reverse)
+            first = next(self._recent(txn, begin, end, reverse), None)
+            if first is not None:
+                both = merged(
+                    self._recent(txn, begin, end, reverse), within(items, begin, end), reverse
+                )
+                for name, value in rows.in_order(both, self._limit, start, stop, reverse):
+                    yield name[cut:], value
+                return
             for key, row in items:
                 if (key < bound) is reverse:
                     return
@@ -122,6 +155,15 @@ class LmdbView:
         except ERRORS as error:
             explain(error, self._where, "cannot read")
 
+    def _recent(
+        self, txn: Transaction, begin: bytes, end: bytes, reverse: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """The recent rows in a range of stored keys."""
+        if not self._has_recent:
+            return iter(())
+        begin, end = recent_bounds(begin, end)
+        return within(items_from(txn, begin, end, reverse), begin, end)
+
     def own(self, key: bytes) -> bytes | None:
         """The shard's own record under a key that no row can have."""
         return self._open().get(key)
@@ -133,6 +175,15 @@ class LmdbView:
         if self._txn is not None:
             self._txn.abort()
             self._txn = None  # it references the environment, which a fork must be able to drop
+
+
+def still_so(
+    environment: Environment, txn: Transaction, batch: int, read: ReadRows | None
+) -> ReadRows | None:
+    """Returns what was read before `batch` if nothing was written since; else None."""
+    if read is None or read.limit != batch - 1 or not environment.follows(txn, read.moment):
+        return None
+    return read
 
 
 class LmdbShard:
@@ -154,30 +205,37 @@ class LmdbShard:
     @property
     def last_batch(self) -> int:
         """The last batch that changed the shard."""
-        with explained(self._where, "cannot read"):
-            txn = self._environment.begin()
-            try:
-                return last_batch(txn)
-            finally:
-                txn.abort()
+        with self._reading() as txn:
+            return last_batch(txn)
 
     def state(self) -> ShardState | None:
-        if not os.path.exists(os.path.join(self._path, "data.mdb")):
-            return None  # opening it would create it
+        with explained(self._where, "cannot read"):
+            if not holds_data(self._path):
+                return None  # opening it would create it
+        with self._reading() as txn:
+            head = read_head(txn)
+            return ShardState(head.seen, head.last)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Transaction]:
+        """A read transaction."""
         with explained(self._where, "cannot read"):
             txn = self._environment.begin()
             try:
-                head = read_head(txn)
-                return ShardState(head.seen, head.last)
+                yield txn
             finally:
                 txn.abort()
 
     def before(self, batch: int) -> LmdbView:
-        return self.at(batch - 1)
+        return self._view(batch - 1, keep=True)
 
     def at(self, committed: int) -> LmdbView:
+        return self._view(committed, keep=False)
+
+    def _view(self, committed: int, *, keep: bool) -> LmdbView:
+        """Opens a view; `keep`: what it reads is kept for a commit."""
         with explained(self._where, "cannot read"):
-            txn = self._environment.begin()
+            txn, moment = self._environment.begin_at()
             try:
                 last = last_batch(txn)
                 if last > committed + 1:
@@ -185,9 +243,14 @@ class LmdbShard:
             except BaseException:
                 txn.abort()
                 raise
-            return LmdbView(self._where, txn, committed)
+            kept = keep and moment is not None
+            return LmdbView(
+                self._where, txn, committed, ReadRows(committed, moment) if kept else None
+            )
 
-    def commit(self, fence: Fence, changes: Mapping[str, Changes]) -> None:
+    def commit(
+        self, fence: Fence, changes: Mapping[str, Changes], read: ReadRows | None = None
+    ) -> None:
         environment = self._environment
         # Sorted before the write lock is taken.
         prepared = [(journal_key(function), SortedChanges(c)) for function, c in changes.items()]
@@ -196,11 +259,13 @@ class LmdbShard:
             head = read_head(txn)
             seen = max(head.seen, environment.soft_fence())
             check_commit(self._where, seen, head.last, fence)
-            tally = head.tally
+            tally, known = head.tally, still_so(environment, txn, fence.batch, read)
+            recent = RecentRows(txn)
             for key, changed in prepared:
-                tally = replace_rows(txn, fence.batch, key, changed, tally)
+                tally = replace_rows(txn, recent, fence.batch, key, changed, tally, known)
             wrote = tally is not head.tally
             if wrote:
+                tally = recent.settle(fence.batch, tally)
                 txn.put(HEAD_KEY, Head(fence, fence.batch, tally).pack())
             elif fence > seen:
                 environment.raise_soft_fence(fence)
@@ -219,15 +284,16 @@ class LmdbShard:
             seen = max(head.seen, environment.soft_fence())
             fence = check_roll_back(self._where, seen, head.last, epoch, committed)
             ahead.clear()
-            tally = head.tally
+            tally, recent = head.tally, RecentRows(txn)
             for key, blob in journals(txn):
-                journal = rows.unpack_journal(key, blob)
+                journal = rows.checked_journal(key, blob)
                 batch = rows.journal_batch(journal)
                 if batch > committed:
-                    tally = restore_rows(txn, batch, rows.journal_keys(journal), tally)
+                    tally = restore_rows(txn, recent, batch, rows.journal_keys(journal), tally)
                     txn.delete(key)
                     tally = tally.changed(NONE, (blob,))
                     ahead.append(key)
+            tally = recent.settle(committed, tally)
             txn.put(HEAD_KEY, Head(fence, head.last, tally).pack())
             return True
 
@@ -270,9 +336,12 @@ class LmdbStore:
         return self._shards.setdefault(number, LmdbShard(path, number, self._map_size))
 
     def commit(
-        self, fence: Fence, changes: Mapping[int, Mapping[str, Changes]]
+        self,
+        fence: Fence,
+        changes: Mapping[int, Mapping[str, Changes]],
+        read: Mapping[int, ReadRows] = NOTHING_READ,
     ) -> list[ChangesRef]:
-        return commit_each(self, fence, changes)
+        return commit_each(self, fence, changes, read)
 
     def close(self) -> None:
         for shard in self._shards.values():

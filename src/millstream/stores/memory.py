@@ -25,6 +25,7 @@ from millstream.stores.contract import (
     check_read,
     check_roll_back,
 )
+from millstream.stores.read_rows import NOTHING_READ, ReadRows
 
 
 class _Row(NamedTuple):
@@ -33,7 +34,7 @@ class _Row(NamedTuple):
     previous: bytes | None
 
 
-class _Journal(NamedTuple):
+class _BatchJournal(NamedTuple):
     batch: int
     keys: frozenset[bytes]
 
@@ -43,13 +44,14 @@ class _Content:
     seen: Fence = NO_FENCE
     last: int = NO_BATCH
     rows: Mapping[bytes, _Row] = field(default_factory=dict)
-    journals: Mapping[str, _Journal] = field(default_factory=dict)
+    journals: Mapping[str, _BatchJournal] = field(default_factory=dict)
 
 
 class MemoryView:
     """The rows of one shard as of the end of batch `limit`."""
 
     __slots__ = ("_limit", "_rows")
+    rows_read = None
 
     def __init__(self, rows: Mapping[bytes, _Row], limit: int) -> None:
         self._rows = rows
@@ -99,7 +101,9 @@ class MemoryShard:
         check_read(self._where, content.last, committed)
         return MemoryView(content.rows, committed)
 
-    def commit(self, fence: Fence, changes: Mapping[str, Changes]) -> None:
+    def commit(
+        self, fence: Fence, changes: Mapping[str, Changes], read: ReadRows | None = None
+    ) -> None:
         with self._lock:
             content = self._content
             check_commit(self._where, content.seen, content.last, fence)
@@ -134,7 +138,7 @@ class MemoryShard:
 
 def _replace(
     rows: dict[bytes, _Row],
-    journals: dict[str, _Journal],
+    journals: dict[str, _BatchJournal],
     batch: int,
     function: str,
     changed: Changes,
@@ -154,11 +158,11 @@ def _replace(
             if rows[key].value is None:
                 del rows[key]
     rows.update((key, _Row(batch, value, values.get(key))) for key, value in changed.items())
-    journals[function] = _Journal(batch, frozenset(changed))
+    journals[function] = _BatchJournal(batch, frozenset(changed))
     return True
 
 
-def _restore(rows: dict[bytes, _Row], journal: _Journal) -> None:
+def _restore(rows: dict[bytes, _Row], journal: _BatchJournal) -> None:
     for key in journal.keys:
         before = rows.pop(key).previous
         if before is not None:
@@ -187,7 +191,10 @@ class MemoryStore:
         return self._shards[number]
 
     def commit(
-        self, fence: Fence, changes: Mapping[int, Mapping[str, Changes]]
+        self,
+        fence: Fence,
+        changes: Mapping[int, Mapping[str, Changes]],
+        read: Mapping[int, ReadRows] = NOTHING_READ,
     ) -> list[ChangesRef]:
         for number, functions in changes.items():  # no threads: there is no disk to wait for
             self.shard(number).commit(fence, functions)

@@ -8,12 +8,12 @@ comparison of tags tells whether a row is of a later batch. The previous value c
 value, so the value is one slice. The checksum covers the stored key too (see `checks`), and is
 verified wherever a row is read: a row that does not match raises Damaged.
 
-A key is stored with a prefix of one byte, `\\x01` for rows and `\\x00` for the store's own keys, so
-that the empty key can be stored and no key collides with the store's own. A key of more than 509
-bytes is stored as its first 478 bytes and the SHA-256 of the whole, 511 bytes in all; a stored key
-of 511 bytes is thus always a long one. The whole key and its length (u32) follow the previous
-value. Stored keys sort as the keys do, except within a run of keys that share their first 478
-bytes; `in_order` sorts such runs.
+A key is stored with a prefix of one byte, `\\x01` for rows, `\\x02` for recent rows (see
+`recent_rows`) and `\\x00` for the store's own keys, so that the empty key can be stored and no key
+collides with the store's own. A key of more than 509 bytes is stored as its first 478 bytes and the
+SHA-256 of the whole, 511 bytes in all; a stored key of 511 bytes is thus always a long one. The
+whole key and its length (u32) follow the previous value. Stored keys sort as the keys do, except
+within a run of keys that share their first 478 bytes; `in_order` sorts such runs.
 
 A function's *journal* in a shard is `(batch, keys gone, keys changed)`: the stored keys whose rows
 its last batch turned into tombstones, and those that it put. The function's next batch purges the
@@ -23,6 +23,7 @@ tombstones; a retry or a roll-back of the batch restores both.
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import accumulate, pairwise
@@ -35,13 +36,14 @@ from millstream.stores.checks import (
     Damaged,
     Puts,
     RowTally,
+    check,
     check_all,
+    digest_of,
     sealed,
     sealed_all,
-    unsealed,
 )
 
-OWN, ROW = b"\x00", b"\x01"
+OWN, ROW, RECENT = b"\x00", b"\x01", b"\x02"
 MAX_SHORT, TRUNCATED = 509, 478
 RUN = len(ROW) + TRUNCATED
 """Stored keys at least this long may be out of order among those that share their first RUN bytes.
@@ -69,10 +71,26 @@ class Writes(NamedTuple):
 
     puts: Puts
     deletes: list[bytes]
-    replaced: list[bytes]
-    """The rows that the puts overwrite."""
     tally: RowTally
-    """The tally of the puts."""
+    """The tally of the puts, without the rows that they overwrite."""
+
+
+class Current(NamedTuple):
+    """Rows as they are before a commit changes them, and what was computed when they were read."""
+
+    seeds: Sequence[int]
+    """The keys' own checksums."""
+    values: Sequence[bytes | None]
+    """The values as of the batch before the commit."""
+    ends: Sequence[int]
+    """The checksum at the end of each row; ABSENT where there is none."""
+    at: Sequence[bytes] | None = None
+    """The stored key that each row is under, if some may be recent (`recent_rows`)."""
+    batches: Sequence[int] = ()
+    """With `at`: the batch that wrote each row; ABSENT where there is none."""
+
+
+ABSENT = -1
 
 
 def stored_key(key: bytes, space: bytes = ROW) -> bytes:
@@ -97,6 +115,22 @@ def newest_tag(limit: int) -> int:
 def values(keys: Sequence[bytes], rows: Sequence[bytes | None], limit: int) -> list[bytes | None]:
     """The values of `rows`, stored under `keys`, as of the end of batch `limit`."""
     check_all(keys, rows)
+    return _values(rows, limit)
+
+
+def examined(keys: Sequence[bytes], rows: Sequence[bytes | None], limit: int) -> Current:
+    """Checks rows, and returns what a commit of the batch after `limit` must know of them."""
+    seeds = array("I", check_all(keys, rows))
+    if all(rows):
+        packed = b"".join([row[-CHECK:] for row in rows if row])
+        ends = array("q", struct.unpack(f"<{len(rows)}I", packed))
+    else:
+        unpack = LENGTH.unpack_from
+        ends = array("q", [ABSENT if r is None else unpack(r, len(r) - CHECK)[0] for r in rows])
+    return Current(seeds, _values(rows, limit), ends)
+
+
+def _values(rows: Sequence[bytes | None], limit: int) -> list[bytes | None]:
     newest = newest_tag(limit)
     unpack = HEADER.unpack_from
     result: list[bytes | None] = []
@@ -132,6 +166,16 @@ def previous(row: bytes) -> bytes | None:
     return row[BODY + length : end]
 
 
+def batch_of(row: bytes) -> int:
+    """The batch that wrote a row."""
+    return int(HEADER.unpack_from(row)[0]) >> SHIFT
+
+
+def is_tombstone(row: bytes) -> bool:
+    """True if the row was deleted and can still be restored."""
+    return not row[0] & HAS_VALUE
+
+
 def tombstones(rows: Iterable[bytes]) -> int:
     """The number of rows that were deleted and can still be restored."""
     return [row[0] & HAS_VALUE for row in rows].count(0)
@@ -140,54 +184,51 @@ def tombstones(rows: Iterable[bytes]) -> int:
 def replace(
     batch: int,
     keys: Sequence[bytes],
-    new: Iterable[bytes | None],
-    rows: Sequence[bytes | None],
+    new: Sequence[bytes | None],
+    current: Current,
     long: dict[bytes, bytes],
 ) -> tuple[Writes, Journal]:
-    """Give stored `keys` the values `new` as of `batch`; `rows` are their current rows.
+    """Give stored `keys` the values `new` as of `batch`; `current` are their rows as of before.
 
     `long` maps every stored key that is a long one to its whole key.
     """
-    seeds = check_all(keys, rows)
-    here = batch << SHIFT
-    both, only, tombstone = here | HAS_VALUE | HAS_PREVIOUS, here | HAS_VALUE, here | HAS_PREVIOUS
-    pack, unpack, join = HEADER.pack, HEADER.unpack_from, b"".join
-    puts: Puts = []
-    put = puts.append
+    seeds, values, ends = current.seeds, current.values, current.ends
     deletes: list[bytes] = []
     gone: list[bytes] = []
-    replaced: list[bytes] = []
-    for key, value, row in zip(keys, new, rows, strict=True):
-        before = None
-        if row is not None:
-            tag, length = unpack(row)
-            if tag >= here:
-                before = previous(row)
-            elif tag & HAS_VALUE:
-                before = row[BODY : BODY + length]
-        if value is not None:
-            if before is None:
-                put((key, pack(only, len(value)) + value))
-            else:
-                put((key, join((pack(both, len(value)), value, before))))
-        elif before is not None:
-            put((key, pack(tombstone, 0) + before))
-            gone.append(key)
-        else:
-            if row is not None:
+    if not all(new):
+        places: list[int] = []
+        for place, (key, value, before) in enumerate(zip(keys, new, values, strict=True)):
+            if value is not None or before is not None:
+                places.append(place)
+                if value is None:
+                    gone.append(key)
+            elif ends[place] != ABSENT:
                 deletes.append(key)
-            continue
-        if row is not None:
-            replaced.append(row)
-    if gone:
-        absent = set(gone)
-        changed = [key for key, _ in puts if key not in absent]
-    else:
-        changed = [key for key, _ in puts]
-    if long:
-        puts = [(key, _lengthen(row, long[key]) if key in long else row) for key, row in puts]
-    whole, tally = sealed_all(puts, seeds if len(puts) == len(keys) else None)
-    return Writes(whole, deletes, replaced, tally), Journal(batch, gone, changed)
+        keys, new = [keys[place] for place in places], [new[place] for place in places]
+        values = [values[place] for place in places]
+        seeds, ends = [seeds[place] for place in places], [ends[place] for place in places]
+    bodies = _bodies(batch, new, values)
+    absent = set(gone)
+    changed = [key for key in keys if key not in absent] if gone else keys
+    puts, tally = sealed_all(keys, _lengthened(keys, bodies, long), seeds)
+    replaced = [end for end in ends if end != ABSENT] if ABSENT in ends else ends
+    tally = RowTally(tally.count - len(replaced), tally.digest - sum(replaced))
+    return Writes(puts, deletes, tally), Journal(batch, gone, changed)
+
+
+def _bodies(batch: int, new: Sequence[bytes | None], values: Sequence[bytes | None]) -> list[bytes]:
+    """The rows of `batch` with `new` values and the ones before them, up to the checksum."""
+    here = batch << SHIFT
+    both, only, tombstone = here | HAS_VALUE | HAS_PREVIOUS, here | HAS_VALUE, here | HAS_PREVIOUS
+    pack = HEADER.pack
+    return [
+        pack(tombstone, 0) + (before or b"")
+        if value is None
+        else pack(only, len(value)) + value
+        if before is None
+        else pack(both, len(value)) + value + before
+        for value, before in zip(new, values, strict=True)
+    ]
 
 
 def restore(batch: int, keys: Sequence[bytes], rows: Sequence[bytes | None]) -> Writes:
@@ -197,7 +238,8 @@ def restore(batch: int, keys: Sequence[bytes], rows: Sequence[bytes | None]) -> 
     view that is still allowed can tell the difference.
     """
     check_all(keys, rows)
-    puts: Puts = []
+    restored: list[bytes] = []
+    bodies: list[bytes] = []
     deletes: list[bytes] = []
     replaced: list[bytes] = []
     for key, row in zip(keys, rows, strict=True):
@@ -207,12 +249,14 @@ def restore(batch: int, keys: Sequence[bytes], rows: Sequence[bytes | None]) -> 
         if before is None:
             deletes.append(key)
             continue
-        restored = HEADER.pack((batch - 1) << SHIFT | HAS_VALUE, len(before)) + before
+        body = HEADER.pack((batch - 1) << SHIFT | HAS_VALUE, len(before)) + before
         (tag,) = struct.unpack_from("<Q", row)
-        puts.append((key, _lengthen(restored, _whole_key(row)) if tag & LONG else restored))
+        restored.append(key)
+        bodies.append(_lengthen(body, _whole_key(row)) if tag & LONG else body)
         replaced.append(row)
-    whole, tally = sealed_all(puts)
-    return Writes(whole, deletes, replaced, tally)
+    puts, tally = sealed_all(restored, bodies, map(crc32, restored))
+    tally = RowTally(tally.count - len(replaced), tally.digest - digest_of(replaced))
+    return Writes(puts, deletes, tally)
 
 
 def in_order(
@@ -242,9 +286,9 @@ def in_order(
         if value is None:
             continue
         if len(key) >= RUN:
-            if key[:RUN] != shared:
+            if key[1:RUN] != shared:
                 yield from _sorted_run(run, start, stop, reverse)
-                run, shared = [], key[:RUN]
+                run, shared = [], key[1:RUN]
             run.append((_whole_key(row) if tag & LONG else key[1:], value))
             continue
         if run:
@@ -276,9 +320,10 @@ def pack_journal(key: bytes, journal: Journal) -> bytes:
     return sealed(key, packed)
 
 
-def unpack_journal(key: bytes, blob: bytes) -> bytes:
-    """Strips the checksum of a packed journal, for the functions below; Damaged if it is wrong."""
-    return unsealed(key, blob)
+def checked_journal(key: bytes, blob: bytes) -> bytes:
+    """Checks a packed journal, for the functions below; Damaged if its checksum is wrong."""
+    check(key, blob)
+    return blob
 
 
 def journal_batch(blob: bytes) -> int:
@@ -314,6 +359,18 @@ def _sorted_run(
 ) -> Iterator[tuple[bytes, bytes]]:
     run.sort(reverse=reverse)
     return (item for item in run if start <= item[0] and (stop is None or item[0] < stop))
+
+
+def _lengthened(
+    keys: Sequence[bytes], bodies: list[bytes], long: dict[bytes, bytes]
+) -> list[bytes]:
+    """Appends their whole keys to the rows of long keys."""
+    if not long:
+        return bodies
+    return [
+        _lengthen(body, long[key]) if key in long else body
+        for key, body in zip(keys, bodies, strict=True)
+    ]
 
 
 def _lengthen(row: bytes, key: bytes) -> bytes:

@@ -13,6 +13,8 @@ from millstream.stores import rows
 from millstream.stores.checks import NONE, Damaged, RowTally, check, digest_of, sealed, unsealed
 from millstream.stores.contract import NO_BATCH, NO_FENCE, Changes, Fence
 from millstream.stores.environment import Transaction
+from millstream.stores.read_rows import ReadRows
+from millstream.stores.recent_rows import RecentRows
 
 HEAD_KEY = rows.OWN + b"h"
 _HEAD = struct.Struct("<qqqqQQ")
@@ -53,28 +55,44 @@ class SortedChanges:
 
 
 def replace_rows(
-    txn: Transaction, batch: int, journal_key: bytes, changed: SortedChanges, tally: RowTally
+    txn: Transaction,
+    recent: RecentRows,
+    batch: int,
+    journal_key: bytes,
+    changed: SortedChanges,
+    tally: RowTally,
+    read: ReadRows | None = None,
 ) -> RowTally:
     """Replace the function's changes of `batch` with `changed`.
 
-    Returns the new tally; the same object if there was nothing to do.
+    `read` has rows as they are now, as of before the batch. Returns the new tally; the same object
+    if there was nothing to do.
     """
     blob = txn.get(journal_key)
-    old = None if blob is None else rows.unpack_journal(journal_key, blob)
+    old = None if blob is None else rows.checked_journal(journal_key, blob)
     again = old is not None and rows.journal_batch(old) == batch
     if not changed.keys and not again:
         return tally
-    current = list(map(txn.get, changed.keys))
-    writes, journal = rows.replace(batch, changed.keys, changed.values, current, changed.long)
+    if read is not None:
+        current = read.current(changed.keys, recent.read)
+    else:
+        current = recent.read(changed.keys, batch - 1)
+    keys, current = recent.place(batch, changed.keys, changed.values, current)
+    long = changed.long and {
+        key: changed.long[stored]
+        for stored, key in zip(changed.keys, keys, strict=True)
+        if stored in changed.long
+    }
+    writes, journal = rows.replace(batch, keys, changed.values, current, long)
     if not writes.puts and not again:
         return tally
     if old is not None and again:
-        keys = sorted(set(rows.journal_keys(old)).difference(changed.keys))
-        tally = restore_rows(txn, batch, keys, tally)
+        undone = sorted(set(rows.journal_keys(old)).difference(keys))
+        tally = restore_rows(txn, recent, batch, undone, tally)
     elif old is not None:
         # Keys that are changed again are in `writes` already.
-        writes.deletes.extend(set(rows.journal_gone(old)).difference(changed.keys))
-    tally = carry_out(txn, writes, tally)
+        writes.deletes.extend(set(rows.journal_gone(old)).difference(keys))
+    tally = carry_out(txn, recent, writes, tally)
     gone = [] if blob is None else [blob]
     if not writes.puts:
         txn.delete(journal_key)
@@ -84,12 +102,14 @@ def replace_rows(
     return tally.changed(RowTally(1, digest_of([packed])), gone)
 
 
-def carry_out(txn: Transaction, writes: rows.Writes, tally: RowTally) -> RowTally:
+def carry_out(
+    txn: Transaction, recent: RecentRows, writes: rows.Writes, tally: RowTally
+) -> RowTally:
     """Carry out the writes; returns the new tally."""
-    gone = [row for key in writes.deletes if (row := txn.pop(key)) is not None]
+    gone = recent.remove(writes.deletes)
     if writes.puts:
         txn.cursor().putmulti(writes.puts)
-    return tally.changed(writes.tally, gone + writes.replaced)
+    return tally.changed(writes.tally, gone)
 
 
 def items_from(
@@ -117,9 +137,11 @@ def journals(txn: Transaction) -> list[tuple[bytes, bytes]]:
     return [*within(items_from(txn, JOURNALS, _JOURNALS_END), JOURNALS, _JOURNALS_END)]
 
 
-def restore_rows(txn: Transaction, batch: int, keys: list[bytes], tally: RowTally) -> RowTally:
+def restore_rows(
+    txn: Transaction, recent: RecentRows, batch: int, keys: list[bytes], tally: RowTally
+) -> RowTally:
     """Undo the changes of `batch` to stored keys; returns the new tally."""
-    return carry_out(txn, rows.restore(batch, keys, list(map(txn.get, keys))), tally)
+    return carry_out(txn, recent, rows.restore(batch, keys, list(map(txn.get, keys))), tally)
 
 
 def read_head(txn: Transaction) -> Head:

@@ -43,7 +43,8 @@ class ShardWriter:
             short: key for short, key in zip(stored, keys, strict=True) if len(key) > rows.MAX_SHORT
         }
         values = [value for _, value in items]
-        writes, _ = rows.replace(self._batch, stored, values, [None] * len(items), long)
+        current = rows.examined(stored, [None] * len(items), self._batch - 1)
+        writes, _ = rows.replace(self._batch, stored, values, current, long)
         with self._env.begin(write=True) as txn:
             txn.cursor().putmulti(writes.puts)
         return writes.tally

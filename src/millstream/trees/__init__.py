@@ -1,11 +1,12 @@
-"""The talk between root, parents and agents beside panes: news of a job, the shape of the tree.
+"""What root, parents and agents exchange besides panes: news of a job, and the shape of the tree.
 
 Pure: no threads, no sockets, no clock. The server and the agent are shells around it, and so is a
 simulation of thousands of nodes in one process (iMR, 2.2 and 3.3).
 
 - `messages`: all messages
 - `ranges`: sets of panes and windows
-- `news_board`, `news_inquiry`: answers questions for the news of a job; asks them
-- `tree_placement`, `free_seats`: the root's side: decides who is whose parent
-- `tree_member`: an agent's side: says hello and passes orders on
+- `news_board`: answers questions for the news of a job
+- `news_inquiry`: asks these questions
+- `tree_placement`, `free_seats`: the root's side, which decides each agent's parent
+- `tree_member`: an agent's side, which says hello and passes orders on
 """

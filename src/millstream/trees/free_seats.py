@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class FreeSeats:
-    """Finds the agent nearest to the root. Equally near agents take turns, so they fill evenly."""
+    """Finds the nearest agent to the root. Equally near agents take turns, so they fill evenly."""
 
     def __init__(self) -> None:
         self._depths: dict[str, int] = {}

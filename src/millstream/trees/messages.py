@@ -1,4 +1,4 @@
-"""The messages between agents, parents and the root, beside panes. All of them are JSON."""
+"""The messages between agents, parents and the root, besides panes. All of them are JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 LONGEST_WAIT = 20.0
-"""Seconds that a question for news may wait for an answer, at most."""
+"""The longest time, in seconds, that a question for news may wait for an answer."""
 NodeName = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
@@ -21,7 +21,7 @@ class AcceptedPanes(msgspec.Struct, frozen=True):
 
 
 class ToldRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A record of the stream `NAME.told`: has `accepted`, `opened` or `closed`."""
+    """A record of the stream `NAME.told`. It has one of `accepted`, `opened` and `closed`."""
 
     accepted: AcceptedPanes | None = None
     opened: int | None = None
@@ -35,7 +35,7 @@ class ToldRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class NewsQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Asks for what has happened to a job since `after`."""
+    """Asks what has happened to a job since `after`."""
 
     nodes: list[str] = []
     """The nodes whose accepted panes to include. News of windows is always included."""
@@ -55,13 +55,13 @@ class News(msgspec.Struct, frozen=True):
     next: int
     """The `after` of the next question."""
     whole: bool
-    """True if this is everything that is known, and not only what came after a number. That is so
-    if the question had no number, or one that was too old or of another life."""
+    """True if this is everything that is known, and not only the news since `after`: the question
+    had no `after`, or one that was too old or of another life."""
     origin: str
     """The root's store. If it changes, all earlier news is void."""
     opened: list[int] = []
     closed: list[tuple[int, int]] = []
-    """Windows that all their reducers have closed: from the first up to the second, exclusive."""
+    """Windows closed by all their reducers: from the first up to the second, exclusive."""
     accepted: dict[str, list[tuple[int, int]]] = {}
     """Accepted panes by node: from the first up to the second, exclusive."""
 
@@ -70,7 +70,7 @@ class News(msgspec.Struct, frozen=True):
 
 
 class Seat(msgspec.Struct, frozen=True):
-    """A node's place in the tree, as the root has given it. A later seat has a higher number."""
+    """A node's place in the tree, given by the root. A later seat has a higher number."""
 
     number: int = 0
     """0 if no seat was given yet."""
@@ -81,10 +81,11 @@ class Seat(msgspec.Struct, frozen=True):
 
 
 class JobTicket(msgspec.Struct, frozen=True, order=True):
-    """A job that an agent runs, or is to run. Its definition is fetched when the version is new."""
+    """A job that an agent runs, or must run. Its definition is fetched when the version is new."""
 
     name: str
     version: str
+    """Empty if the root has no definition of the job: a Python job without a package."""
 
 
 class Member(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -117,9 +118,9 @@ class Hello(msgspec.Struct, frozen=True, omit_defaults=True):
     below: list[Member] = []
     """The children that it has heard from lately, and all nodes below them."""
     gone: str = ""
-    """Its parent, if that does not answer: the root must give it another one."""
+    """Its parent, if the parent does not answer: the root must give it another one."""
     leaving: bool = False
-    """True if it ends now."""
+    """True if it is shutting down."""
 
 
 class Orders(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -127,7 +128,7 @@ class Orders(msgspec.Struct, frozen=True, omit_defaults=True):
 
     seat: Seat | None = None
     jobs: list[JobTicket] | None = None
-    """All jobs that it is to run."""
+    """All jobs that it must run."""
 
 
 class HelloAnswer(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,12 +4,13 @@ DESIGN
 ------
 A board is fed by the records of `NAME.told` at the root, or by the answers of another board at an
 agent. It numbers what it learns. Within bounds it keeps two things: the state (the windows that are
-open or closed, the accepted panes of each node) and the last changes of each. A question with a
-number that the changes still reach back to gets the changes; any other gets the state. So what an
-agent learns does not depend on how often it asks, and a lost answer loses no news (iMR, 3.3).
+open or closed, the accepted panes of each node) and the last changes of each. If the kept changes
+reach back to the question's number, the answer has the changes since then, otherwise the state. So
+what an agent learns does not depend on how often it asks, and a lost answer loses no news (iMR,
+3.3).
 
-A board may forget that a pane was accepted: its node then sends it once more, and the root ignores
-it. A board never calls a pane accepted that was not.
+A board may forget that a pane was accepted: its node then sends it again, and the root ignores it.
+A board never says that a pane was accepted when it was not.
 """
 
 from __future__ import annotations
@@ -24,24 +25,24 @@ from millstream.trees.messages import News, NewsQuestion, ToldRecord
 from millstream.trees.ranges import Ranges
 
 MOST_OPEN = 10_000
-"""The most open windows, and the most windows that only some reducers have closed, that are kept.
-The earliest are forgotten."""
+"""A board keeps at most this many open windows, and at most this many windows that only some
+reducers have closed. The earliest are forgotten."""
 MOST_WINDOWS = 10_000
-"""At least so many of the last changes of windows are kept."""
+"""A board keeps at least this many of the last changes of windows."""
 MOST_ACCEPTED = 100
-"""At least so many of the last changes of a node's accepted panes are kept."""
+"""A board keeps at least this many of the last changes of a node's accepted panes."""
 MOST_RANGES = 1_000
-"""The most ranges of a node's accepted panes that are kept."""
+"""A board keeps at most this many ranges of a node's accepted panes."""
 
 
-class _Changes:
+class _NumberedChanges:
     """The last changes of one kind, numbered."""
 
     __slots__ = ("_changes", "_most", "_numbers", "since")
 
     def __init__(self, since: int, most: int) -> None:
         self.since, self._most = since, most
-        """All changes from number `since` on are here."""
+        """All changes from number `since` on are kept."""
         self._numbers: list[int] = []
         self._changes: list[tuple[int, int]] = []
 
@@ -59,34 +60,34 @@ class _Changes:
         return bool(self._numbers) and self._numbers[-1] >= number
 
 
-class _Node:
+class _NodePanes:
     """The accepted panes of a node."""
 
     __slots__ = ("changes", "panes")
 
     def __init__(self, since: int) -> None:
         self.panes = Ranges(MOST_RANGES, forgets=True)
-        self.changes = _Changes(since, MOST_ACCEPTED)
+        self.changes = _NumberedChanges(since, MOST_ACCEPTED)
 
 
 class NewsBoard:
-    """The known windows and accepted panes of a job. For one thread at a time."""
+    """The known windows and accepted panes of a job. Not thread-safe."""
 
     def __init__(self, life: str, origin: str = "", number: int = 0) -> None:
         """`number` is the number of the first news to come."""
         self.life, self.origin = life, origin
         self._began = self.next = number
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, _NodePanes] = {}
         self._open: dict[int, None] = {}
         self._closed = Ranges()
         self._closing: dict[int, set[str]] = {}
         """Windows that only some reducers have closed, and those reducers."""
-        self._opens = _Changes(number, MOST_WINDOWS)
-        self._closes = _Changes(number, MOST_WINDOWS)
+        self._opens = _NumberedChanges(number, MOST_WINDOWS)
+        self._closes = _NumberedChanges(number, MOST_WINDOWS)
 
     def take(self, record: object, number: int) -> None:
-        """Learn from a record of `NAME.told`, which has this number. A record that is not
-        understood is skipped: it is from a newer version."""
+        """Learn from a record of `NAME.told` and its number. A record that is not understood comes
+        from a newer version, and is skipped."""
         self.next = number
         news = _told(record)
         if news is not None and news.accepted is not None:
@@ -128,7 +129,7 @@ class NewsBoard:
         """All reducers have closed the windows from `window` up to `until`."""
         if until - window <= len(self._open) + len(self._closing):
             closed: Iterable[int] = range(window, until)
-        else:  # a long range, such as all windows before some one in a snapshot of old news
+        else:  # a long range, as in an answer with all closed windows: look at the known ones only
             closed = [known for known in (*self._open, *self._closing) if window <= known < until]
         for number in closed:
             self._open.pop(number, None)
@@ -140,7 +141,7 @@ class NewsBoard:
     def accept(self, node: str, pane: int, until: int) -> None:
         known = self._nodes.get(node)
         if known is None:
-            known = self._nodes[node] = _Node(self._began)
+            known = self._nodes[node] = _NodePanes(self._began)
         known.panes.add(pane, until)
         known.changes.add(self.next, (pane, until))
 
@@ -168,7 +169,8 @@ class NewsBoard:
         return any(node is not None and node.changes.any_after(after) for node in known)
 
     def answer(self, question: NewsQuestion) -> News:
-        """Returns what is new since `question.after`; everything, if that cannot be told apart."""
+        """Returns the news since `question.after`, or everything if the changes do not reach back
+        that far."""
         after = self._after(question)
         windows = after is not None and after >= max(self._opens.since, self._closes.since)
         accepted: dict[str, list[tuple[int, int]]] = {}
@@ -191,7 +193,8 @@ class NewsBoard:
         return News(self.life, self.next, whole, self.origin, opened, closed, accepted)
 
     def _after(self, question: NewsQuestion) -> int | None:
-        """Returns the number that the question continues from; None if it is not one of ours."""
+        """Returns the number that the question continues from; None if this board did not give
+        it."""
         after = question.after
         if after is None or question.life != self.life or not self._began <= after <= self.next:
             return None
@@ -203,8 +206,8 @@ class NewsBoard:
         self._closing.clear()
         self._closed = Ranges()
         self._began = self.next
-        self._opens = _Changes(self.next, MOST_WINDOWS)
-        self._closes = _Changes(self.next, MOST_WINDOWS)
+        self._opens = _NumberedChanges(self.next, MOST_WINDOWS)
+        self._closes = _NumberedChanges(self.next, MOST_WINDOWS)
 
 
 def _told(record: object) -> ToldRecord | None:

@@ -1,8 +1,8 @@
 """Asks for the news of a job: decides the next question to the root or to a parent.
 
-Numbers belong to the board that gave them, so everything is asked for anew when another one is
-asked. A node whose accepted panes were not asked for before gets one question of its own, without a
-number. The answer has all panes that were accepted earlier: the node may have had another parent.
+Numbers belong to the board that gave them, so the first question to another board has none, and
+asks for everything. Nodes that were not in a question before get one of their own, without a
+number. Its answer has all their panes that were accepted earlier, under another parent perhaps.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NewsInquiry:
             kept = self._nodes if news.life == self._life else frozenset[str]()
             self._nodes = kept | frozenset(question.nodes)
             if self._after is not None and news.life == self._life:
-                return  # it was only for new nodes: the others continue from their old number
+                return  # the question was only for new nodes: the others keep their number
         else:
             self._nodes = frozenset(question.nodes)
         self._life, self._after = news.life, news.next

@@ -17,9 +17,9 @@ class Ranges:
     >>> list(known), known.covers(4, 9), known.covers(4, 10)
     ([(3, 9)], True, False)
 
-    If there are more than `most` ranges, the two lowest are joined, with the numbers between them:
-    those old numbers then count as in the set. With `forgets` the lowest range is dropped instead:
-    then no number counts as in the set that was not added.
+    If there are more than `most` ranges, the two lowest are joined, and the numbers between them
+    become members. With `forgets` the lowest range is dropped instead, so that no number is a
+    member that was not added.
     """
 
     def __init__(self, most: int = MOST, *, forgets: bool = False) -> None:

@@ -4,12 +4,13 @@ DESIGN
 ------
 An agent says hello every few seconds to its parent, or to the root if it has none. A hello lists
 all nodes below the agent; the answer brings the root's orders for them and for itself (`messages`).
-It takes a seat only if the number is higher than that of its own, so delayed orders are void.
+It takes a seat only if its number is higher than that of the current one, so delayed orders have no
+effect.
 
 A parent that does not answer a hello or any other request is gone. From then on messages go to the
 root. The next hello goes there at once and says so, and the root gives another seat. The same
-happens if the agent finds itself among the nodes above its parent: then two agents believe to be
-below each other. The root does not order that, but a root that has lost its memory might.
+happens if the agent finds itself among the nodes above its parent, which would be a cycle. The root
+does not order one, but a root that has lost its memory might.
 
 *The number of messages.* An agent sends a hello every `every` seconds, one more for each seat that
 it takes and for each parent that it loses, and never two within half a second: at most two a second
@@ -40,7 +41,7 @@ SOONEST = 0.5
 LONGEST_EVERY = 60.0
 MOST_LOST = 100
 MISSED = 3
-"""A child that has missed so many hellos is not waited for."""
+"""A child that has missed this many hellos is not waited for."""
 
 
 @dataclass(slots=True)
@@ -165,7 +166,7 @@ class TreeMember:
         return HelloAnswer(self._every, orders, [self.node, *self.path], merged)
 
     def children(self, job: str, now: float) -> set[str]:
-        """Returns the children that are there, run a job, and are not about to leave."""
+        """Returns the children that are alive, run a job, and are not about to leave."""
         return {
             name
             for name, child in self._children.items()

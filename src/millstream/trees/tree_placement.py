@@ -1,4 +1,4 @@
-"""The root's decisions about who is whose parent (iMR, 2.2). Pure.
+"""The root's decisions about which agent is whose parent (iMR, 2.2). Pure.
 
 DESIGN
 ------
@@ -6,17 +6,17 @@ Each agent has a *seat*: below the root, or below another agent that takes child
 gets the shallowest free seat. It keeps the seat until its parent is gone: the agent says so, or the
 root has not heard of the parent for a lease. Nothing else is moved, except in two cases. An agent
 that takes children may change places with a leaf directly below the root. And agents that are below
-the root only for lack of room move on when there is some. So a join or a death moves at most one
+the root only for lack of room move down when there is some. So a join or a death moves at most one
 parent's nodes.
 
 An agent that no parent has room for sends to the root itself: only the root may have more than
 `fan_out` children. No node is more than `deepest` steps from the root.
 
-*No cycles, even if messages are lost or late.* An agent's own idea of its parent is the seat that
-it last reported, or any seat that it was given since: seats are numbered, and it takes only a later
-one. A node is put below another only if no node on the way up from that one, whatever seats these
-nodes may believe to have, can be below the node. If that is not known, because a node has not
-spoken to this root yet or was given up for dead, the node is not put there. The root itself is
+*No cycles, even if messages are lost or late.* The seat that an agent believes it has is the one
+that it last reported, or any that it was given since: seats are numbered, and it takes only a later
+one. Before a node is put below a parent, the root walks up from that parent, through every seat
+that each node on the way may believe it has. If the walk meets the node, or comes to one that has
+not spoken to this root yet or was given up for dead, the node is not put there. The root itself is
 always a safe parent.
 
 All state is in memory. After a restart of the root the agents report their seats, and keep them.
@@ -35,26 +35,26 @@ DEEPEST = 5
 EVERY = 5.0
 """Seconds between two hellos of an agent."""
 LEASE = 30.0
-"""Seconds without news of an agent after which it is given up. News of the deepest agents takes
+"""An agent is given up after this many seconds without news of it. News of the deepest agents takes
 `DEEPEST` hellos to reach the root."""
 GRAVE_LEASES = 10
-"""The seats that a given-up agent may believe to have are remembered for so many leases."""
+"""How long the seats that a given-up agent may believe it has are remembered, in leases."""
 ROOT = ""
 
 
 @dataclass(slots=True)
-class _Node:
+class _SeatedAgent:
     """An agent."""
 
     member: Member
     heard: float
     seat: Seat
     believed: dict[int, str] = field(default_factory=dict)
-    """The parents that it may believe to have, by the numbers of the seats."""
+    """The parents that it may believe it has, by the numbers of the seats."""
     children: set[str] = field(default_factory=set)
     depth: int = 1
     suspect: bool = False
-    """True if a child reports that it does not answer, and nothing was heard of it since."""
+    """True if a child has reported that it does not answer, and it has not been heard of since."""
     shunned: dict[str, float] = field(default_factory=dict)
     """Parents that did not answer it, and until when it is not put below them."""
 
@@ -73,25 +73,24 @@ class TreePlacement:
         *,
         fan_out: int = FAN_OUT,
         deepest: int = DEEPEST,
-        lease: float = LEASE,
     ) -> None:
         """`first` is the number of the first seat. It must be higher than any number that an
-        earlier root has given, so take the wall time in microseconds."""
+        earlier root has given: use the wall time in microseconds."""
         self._first = self._next = max(1, first)
-        self._fan_out, self._deepest, self._lease = fan_out, deepest, lease
-        self._nodes: dict[str, _Node] = {}
+        self._fan_out, self._deepest = fan_out, deepest
+        self._nodes: dict[str, _SeatedAgent] = {}
         self._top: set[str] = set()
         """The nodes directly below the root."""
         self._free = FreeSeats()
         self._graves: dict[str, tuple[float, dict[int, str]]] = {}
-        """The `believed` of nodes that were given up and may still live, and when to forget it."""
+        """The `believed` of nodes that were given up but may be alive, and when to forget it."""
         self._swept = float("-inf")
 
     def __len__(self) -> int:
         return len(self._nodes)
 
     def hello(self, hello: Hello, now: float) -> dict[str, Seat]:
-        """Take a hello. Returns the new seats, by node, of those that do not have them yet."""
+        """Take a hello. Returns the seats, by node, that these nodes have not taken yet."""
         self.sweep(now)
         sender = hello.member.node
         for member in (hello.member, *hello.below):  # parents come before their children
@@ -109,13 +108,14 @@ class TreePlacement:
         }
 
     def sweep(self, now: float) -> None:
-        """Give up agents that were not heard of for a lease. Runs at most once a second."""
+        """Give up agents that have not been heard of for a lease. Does this once a second at
+        most."""
         if now - self._swept < 1.0:
             return
         self._swept = now
         for name in [name for name, (until, _) in self._graves.items() if until < now]:
             del self._graves[name]
-        dead = [name for name, node in self._nodes.items() if now - node.heard > self._lease]
+        dead = [name for name, node in self._nodes.items() if now - node.heard > LEASE]
         if dead:
             self._bury(dead, now)
         self._relieve(now)
@@ -140,7 +140,7 @@ class TreePlacement:
 
     def _hear(self, member: Member, now: float) -> None:
         name, heard = member.node, now - max(0.0, member.age)
-        if now - heard > self._lease:
+        if now - heard > LEASE:
             return
         node = self._nodes.get(name)
         if node is None:
@@ -162,10 +162,10 @@ class TreePlacement:
         self._note_room(name)
 
     def _adopt(self, member: Member, heard: float, now: float) -> None:
-        """Add a node that is new here. It keeps the seat that it reports, if that is possible."""
+        """Add a node that is new to this root. It keeps the seat that it reports, if possible."""
         name = member.node
         self._next = max(self._next, member.seat + 1)
-        node = self._nodes[name] = _Node(member, heard, Seat())
+        node = self._nodes[name] = _SeatedAgent(member, heard, Seat())
         if member.seat:
             buried = self._graves.pop(name, (0.0, {}))[1]
             node.believed = {
@@ -192,7 +192,7 @@ class TreePlacement:
     def _parent_is_gone(self, name: str, gone: str, now: float) -> None:
         node, parent = self._nodes[name], self._nodes.get(gone)
         node.shunned = {other: until for other, until in node.shunned.items() if until > now}
-        node.shunned[gone] = now + self._lease
+        node.shunned[gone] = now + LEASE
         if parent is not None and parent.heard < now:
             parent.suspect = True
             self._note_room(gone)
@@ -209,7 +209,7 @@ class TreePlacement:
             self._detach(name)
             self._free.remove(name)
             del self._nodes[name]
-            self._graves[name] = now + GRAVE_LEASES * self._lease, node.believed
+            self._graves[name] = now + GRAVE_LEASES * LEASE, node.believed
             for child in node.children:
                 orphans.append(child)
         left = [name for name in orphans if name in self._nodes]
@@ -270,8 +270,8 @@ class TreePlacement:
         )
 
     def _never_below(self, name: str, other: str) -> bool:
-        """True if `name` is below the root and not below `other`, whatever any node above it may
-        believe. False if that is not known."""
+        """True if `name` is below the root and not below `other`, whatever seats the nodes above it
+        believe they have. False if that is not known."""
         seen, todo = {name}, [name]
         while todo:
             at = todo.pop()

@@ -18,10 +18,10 @@ class Finding:
 
     file: str
     wrong: str
-    mend: str
+    repair: str
 
     def __str__(self) -> str:
-        return f"{self.file}: {self.wrong}; to mend it: {self.mend}"
+        return f"{self.file}: {self.wrong}; to repair it: {self.repair}"
 
 
 @dataclass(slots=True)
@@ -31,8 +31,8 @@ class Findings:
     faults: list[Finding] = field(default_factory=list)
     looked: Counter[str] = field(default_factory=Counter)
 
-    def add(self, file: Path | str, wrong: str, mend: str = COPY) -> None:
-        self.faults.append(Finding(str(file), wrong, mend))
+    def add(self, file: Path | str, wrong: str, repair: str = COPY) -> None:
+        self.faults.append(Finding(str(file), wrong, repair))
 
     def summary(self) -> str:
         """The counts of what was checked, in one line."""

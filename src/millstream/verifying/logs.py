@@ -48,24 +48,24 @@ def check_log(log: Path, findings: Findings) -> None:
     elif end is not None:
         findings.looked["files"] += 1
         if end > reached:
-            wrong = f"ends at record {reached[1]:,}, and {end[1]:,} were on disk, says `end`"
+            wrong = f"ends at record {reached[1]:,}, but `end` says that {end[1]:,} were on disk"
             file = segments[-1].path if segments else log
-            mend = f"{WHOLE}; or, to go on without the lost records, delete {log / 'end'}"
+            repair = f"{WHOLE}; or, to go on without the lost records, delete {log / 'end'}"
             if not any(finding.file == file for finding in findings.faults):
-                findings.add(file, wrong, mend)
+                findings.add(file, wrong, repair)
     for path in sorted((log / "readers").glob("[!.]*.json")):
         findings.looked["files"] += 1
         try:
             read_committed_by(path)
         except ValueError as error:
-            mend = "start the application, which rewrites it; until then the log keeps all"
-            findings.add(path, f"cannot be read: {error}", mend)
+            repair = "start the application, which rewrites it; until then the log keeps all"
+            findings.add(path, f"cannot be read: {error}", repair)
 
 
 def _check_segment(
-    segment: Segment, last: bool, said: list[int] | None, findings: Findings
+    segment: Segment, last: bool, recorded_end: list[int] | None, findings: Findings
 ) -> list[int]:
-    """Walk all blocks of a segment; returns the position up to which it is whole."""
+    """Walk all blocks of a segment; returns the position up to which it is undamaged."""
     findings.looked["files"] += 1
     position = [segment.offset, segment.first]
     try:
@@ -83,14 +83,13 @@ def _check_segment(
                 position = [block.next_offset, block.header.first + block.header.count]
         except BadBlock as error:
             place = error.offset - segment.offset
-            acknowledged = said is not None and position < said
+            acknowledged = recorded_end is not None and position < recorded_end
             rest = os.pread(file, size - place, place)
             if not last or acknowledged or holds_a_block(rest):
                 findings.add(segment.path, f"is damaged at byte {place:,}: {error.why}", WHOLE)
             else:
-                findings.add(
-                    segment.path, f"ends with {counted(size - place, 'byte')} of no block", TAIL
-                )
+                wrong = f"ends with {counted(size - place, 'byte')} that are not a block"
+                findings.add(segment.path, wrong, TAIL)
         except msgspec.MsgspecError as error:
             findings.add(segment.path, f"has tags that cannot be read: {error}", WHOLE)
     finally:

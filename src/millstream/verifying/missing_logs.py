@@ -14,7 +14,7 @@ from millstream.stores.progress import Progress
 from millstream.verifying.findings import COPY, Findings
 
 LOG = "log:"
-START = "start the application: it refuses to go on in a log that does not know it"
+START = "begin a new store with --store: this one does not start with a log that does not know it"
 
 
 def check_missing_logs(store: Path, facts: Facts, progress: Progress, findings: Findings) -> None:
@@ -22,7 +22,7 @@ def check_missing_logs(store: Path, facts: Facts, progress: Progress, findings: 
     try:
         description = read_description(store)
     except (StoreError, ValueError):
-        return  # a damaged description is reported already
+        return  # `records` reports the damaged description
     if description is None:
         return
     for source in description.sources:

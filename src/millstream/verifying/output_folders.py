@@ -2,7 +2,7 @@
 
 Only what the last batches need is checked: that the folder or file exists and, in a folder of JSON
 lines or Parquet, that the sink's record can be read and its current file is not cut short. A file
-that somebody has taken out of the folder is no finding: the sink begins a new one.
+that was moved out of the folder is not reported: the sink begins a new one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def check_outputs(store: Path, query: str, progress: Progress, findings: Finding
     try:
         description = read_description(store)
     except (StoreError, ValueError):
-        return  # a damaged description is reported already
+        return  # `records` reports the damaged description
     if description is None or progress.batch < 0:
         return
     counts = {"late": progress.late, "deadletters": progress.dead_letters}
@@ -60,7 +60,7 @@ def _check_files(store: Path, record: str, findings: Findings) -> None:
         begun = read_begun(record)
         if begun is None or _is_whole(record, begun):
             return
-        # A crash, or a batch that is being published now: staged output completes the file.
+        # After a crash, or while a batch is being published, staged output completes the file.
         staged = any((store / "staging").glob("*.rows"))
         if staged or read_begun(record) != begun or _is_whole(record, begun):
             return
@@ -75,7 +75,7 @@ def _check_files(store: Path, record: str, findings: Findings) -> None:
 
 
 def _is_whole(record: str, begun: BegunBatch) -> bool:
-    """True unless the file is shorter than it was; one that is not there was taken away."""
+    """True unless the file is shorter than published. One that is missing was moved away."""
     try:
         return os.path.getsize(os.path.join(os.path.dirname(record), begun.file)) >= begun.size
     except FileNotFoundError:

@@ -41,14 +41,11 @@ PATIENCE = 60.0
 RESTORE = "restore it from a copy or an earlier version of the bucket"
 
 Changed = dict[int, tuple[int, set[str]]]
-"""By shard, the last batch that has frames, and the objects that it was written to."""
+"""By shard, the last batch that has frames, and the ids of these frames."""
 
 
-def verify_place(
-    place: Place, findings: Findings, say: Callable[[str], None] = lambda _: None
-) -> None:
+def verify_place(place: Place, findings: Findings) -> None:
     """Check every object that the commits name."""
-    say("commits")
     commits = _commits(place, findings)
     if not commits:
         findings.add(place.address, "no store is there", "run the application first")
@@ -57,12 +54,11 @@ def verify_place(
     try:
         state = CommitLog(place, PATIENCE).load()
     except StoreError as error:
-        if not findings.faults:  # else it is reported already
+        if not findings.faults:  # otherwise it is reported already
             findings.add(place.address, str(error), RESTORE)
         return
     if state is None:
         return
-    say("objects")
     missing = _check_objects(place, state, findings)
     if missing:
         again = CommitLog(place, PATIENCE).load()
@@ -207,7 +203,7 @@ def _part(data: bytes) -> BasePart:
 def _fetched(
     place: Place, names: Iterable[str], findings: Findings, missing: set[str] | None = None
 ) -> Iterable[tuple[str, bytes]]:
-    """Yields objects whose checksum is right; a wrong one is a finding."""
+    """Yields the objects whose checksum is right, and reports the damaged ones."""
 
     def fetch(name: str) -> bytes | PlaceError | None:
         try:

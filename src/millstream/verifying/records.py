@@ -10,7 +10,7 @@ import msgspec
 from millstream.actions.record import RETRY, Position, folder_of
 from millstream.description import FILE as DESCRIPTION
 from millstream.description import Description
-from millstream.durable import read_record
+from millstream.durable import GIVE_READING, read_record
 from millstream.errors import StoreError
 from millstream.stores.home import FORMAT, READABLE, Facts
 from millstream.stores.progress import Progress
@@ -23,13 +23,13 @@ MENDED = "start the application: it learns the number from the shards, and rewri
 
 
 def check_records(store: Path, findings: Findings) -> bool:
-    """Check all of them; True if the store's facts can be relied on."""
+    """Check all records. Returns True if the store's facts can be relied on."""
     facts = checked(store / "store.json", Facts, REPLAY, findings)
     if facts is None and not (store / "store.json").exists():
         findings.add(store / "store.json", "is missing", REPLAY)
     elif facts is not None and facts.format not in READABLE:
-        mend = "use the version of Millstream that wrote it, or begin a new store with --store"
-        findings.add(store / "store.json", f"has format {facts.format}, not {FORMAT}", mend)
+        repair = "use the version of Millstream that wrote it, or begin a new store with --store"
+        findings.add(store / "store.json", f"has format {facts.format}, not {FORMAT}", repair)
         facts = None
     _check_epoch(store / "epoch", findings)
     checked(store / "progress", Progress, REPLAY, findings)
@@ -38,18 +38,21 @@ def check_records(store: Path, findings: Findings) -> bool:
     checked(store / DESCRIPTION, Description, ANEW, findings)
     for path in sorted(folder_of(store).glob("[!.]*")):
         if path.name.endswith(RETRY):
-            mend = f"delete it, then ask again: millstream actions retry {path.name[: -len(RETRY)]}"
-            checked(path, dict[str, int], mend, findings)
+            repair = (
+                f"delete it, then ask again: millstream actions retry {path.name[: -len(RETRY)]}"
+            )
+            checked(path, dict[str, int], repair, findings)
         else:
-            mend = f"{COPY}, or delete it: what waits in the action's log is then not carried out"
-            checked(path, Position, mend, findings)
+            repair = f"{COPY}, or delete it: what waits in the action's log is then not carried out"
+            checked(path, Position, repair, findings)
     if facts is not None and facts.format > 2 and not (store / "progress").exists():
         findings.add(store / "progress", "is missing", REPLAY)
     return facts is not None
 
 
-def checked(path: Path, kind: Any, mend: str, findings: Findings) -> Any:
-    """The content of a file; None if there is none, or if it is damaged, which is a finding."""
+def checked(path: Path, kind: Any, repair: str, findings: Findings) -> Any:
+    """Returns the content of a file. Returns None if it does not exist, or reports that it is
+    damaged."""
     try:
         data = read_record(path)
         if data is None:
@@ -57,9 +60,9 @@ def checked(path: Path, kind: Any, mend: str, findings: Findings) -> Any:
         findings.looked["files"] += 1
         return msgspec.json.decode(data, type=kind)
     except (StoreError, OSError) as error:
-        findings.add(path, str(error).removeprefix(f"{path}: ").partition(": the file")[0], mend)
+        findings.add(path, *_trouble(path, error, repair))
     except (ValueError, UnicodeDecodeError) as error:
-        findings.add(path, f"has invalid content: {error}", mend)
+        findings.add(path, f"has invalid content: {error}", repair)
     return None
 
 
@@ -70,4 +73,11 @@ def _check_epoch(path: Path, findings: Findings) -> None:
             findings.looked["files"] += 1
             int(data)
     except (StoreError, OSError, ValueError) as error:
-        findings.add(path, str(error).removeprefix(f"{path}: ").partition(": the file")[0], MENDED)
+        findings.add(path, *_trouble(path, error, MENDED))
+
+
+def _trouble(path: Path, error: Exception, repair: str) -> tuple[str, str]:
+    """Returns what is wrong with a file, and the repair."""
+    if isinstance(error.__cause__, PermissionError):
+        return "cannot be read: Permission denied", GIVE_READING
+    return str(error).removeprefix(f"{path}: ").partition(": the file")[0], repair

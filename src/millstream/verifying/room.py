@@ -1,8 +1,8 @@
 """Checks the order of slates of an update with limited room against the slates.
 
-The priorities themselves cannot be checked: only the application can compute them. Everything else
-is checked: each slate has a rank with its last update and its bytes, each rank has its row in the
-order, there are no other rows, and the totals are the sum of the ranks.
+Each slate must have a rank with its last update and its bytes, and each rank its row in the order.
+There must be no other rows, and the totals must be the sum of the ranks. Only the priorities cannot
+be checked, since only the application can compute them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def check_room(update: str, kind: str, view: View) -> Iterator[Wrong]:
         entries = _entries_size(view, update, key) if kind == "table" else 0
         true = Rank(rank.priority, slate_head(row)[1], slate_size(prefix, key, row), entries)
         if rank != true:
-            yield ranks_of(update) + key, f"says {_words(rank)}, and its slate has {_words(true)}"
+            yield ranks_of(update) + key, f"says {_words(rank)}, but its slate has {_words(true)}"
         slates, size = slates + 1, size + rank.size
         must[rank.place(order, key)] = pack_size(rank.size)
     for key in ranks:

@@ -45,11 +45,11 @@ COUNTED = (
     "stop the application and run: millstream vacuum"
 )
 MOST = 5
-"""The most findings of this kind that are reported of a shard."""
+"""The maximum number of these findings that are reported for a shard."""
 
 
 class Meaning:
-    """Checks the rows of one shard after the other."""
+    """Checks the rows of one shard after another, then the counts of all."""
 
     def __init__(self, facts: Facts, progress: Progress, findings: Findings) -> None:
         self._facts = facts
@@ -57,12 +57,12 @@ class Meaning:
         self._findings = findings
         self._slates: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()
-        self._told = 0
+        self._reported = 0
         self._path = Path()
 
     def look(self, path: Path, number: int, view: View) -> None:
         """Check the rows of a shard; the view is as of the progress's batch."""
-        self._path, self._told = path, 0
+        self._path, self._reported = path, 0
         for name, kind in self._facts.updates.items():
             update = self._facts.stored(name)
             keys, index = self._look_at_slates(update, kind, number, view)
@@ -92,8 +92,8 @@ class Meaning:
                 self._findings.add(path, wrong, REPAIR)
 
     def _say(self, row: bytes, wrong: str) -> None:
-        self._told += 1
-        if self._told <= MOST:
+        self._reported += 1
+        if self._reported <= MOST:
             self._findings.add(self._path, f"{named(ROW + row)} {wrong}", REPAIR)
 
     def _look_at_slates(

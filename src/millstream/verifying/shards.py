@@ -14,7 +14,8 @@ START = "start the application, which rewrites it"
 
 
 def check_shards(home: Home, findings: Findings) -> bool:
-    """Check all shards; True if all are whole, so that the content of their rows can be checked."""
+    """Check all shards. Returns True if none is damaged: the content of their rows can then be
+    checked."""
     home.check_readable()
     there, missing = shard_folders(home)
     for folder in missing:
@@ -29,7 +30,7 @@ def check_shards(home: Home, findings: Findings) -> bool:
         findings.looked["tombstones"] += checked.tombstones
         last = written.get(checked.path, -1)
         if not checked.findings and checked.last < last:
-            wrong = f"was changed in batch {last}, and knows of {checked.last} as its last"
+            wrong = f"was changed in batch {last}, but says that its last batch is {checked.last}"
             checked.findings.append(wrong)
         for wrong in checked.findings:
             findings.add(Path(checked.path) / "data.mdb", wrong, REPAIR)

@@ -12,7 +12,7 @@ from millstream.letters.retry_log import RETRIED
 from millstream.stores.progress import Progress
 from millstream.verifying.findings import COPY, Findings
 
-REPLAY = f"{COPY}, or begin a new store with --store: it says which files were taken"
+REPLAY = f"{COPY}, or begin a new store with --store: only this log says which files were taken in"
 
 
 def check_sources(folder: Path, findings: Findings) -> None:
@@ -65,5 +65,7 @@ def _files_in(path: Path) -> int | None:
 
 
 def _torn(path: Path, findings: Findings) -> None:
-    mend = "start the application: if a crash tore it, it is cut off and the files are listed again"
-    findings.add(path, "its last line is torn or damaged", f"{mend}; else {REPLAY}")
+    repair = (
+        "start the application: a line torn by a crash is cut off, and its files are listed again"
+    )
+    findings.add(path, "its last line is torn or damaged", f"{repair}; otherwise {REPLAY}")

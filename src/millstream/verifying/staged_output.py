@@ -18,7 +18,7 @@ DELETE = "restore it from a copy, or delete it to go on without that output"
 
 
 def check_staging(folder: Path, staged: Collection[str], findings: Findings) -> None:
-    """Check staged files; `staged` are those that are still to be published.
+    """Check staged files; `staged` are the ones that must still be published.
 
     Any other file is from a failed attempt, and the next start deletes it, whatever its content.
     """
@@ -40,7 +40,7 @@ def check_missing(store: Path, query: str, progress: Progress, findings: Finding
     missing = [name for name in progress.staged if not (store / "staging" / name).exists()]
     if not missing or progress.soft or _is_published(store, query, progress.batch):
         return
-    if read_committed(store).batch == progress.batch:  # else the application ran on meanwhile
+    if read_committed(store).batch == progress.batch:  # otherwise the application has run on
         for name in missing:
             wrong = f"is missing, and the output of batch {progress.batch} was not published"
             findings.add(store / "staging" / name, wrong, RESTORE)

@@ -60,7 +60,8 @@ def verify(
 
 
 def _check_meaning(home: Home, findings: Findings) -> None:
-    """Check the content of rows as of one batch; retry if it was forgotten meanwhile."""
+    """Check the content of rows as of one batch. Retries if newer batches have replaced it
+    meanwhile."""
     for _ in range(TRIES):
         own = Findings()
         try:

@@ -8,21 +8,22 @@ Definition of a job:
 - `logs`: how agents read the logs
 - `members`: the nodes of a job
 - `placed`: a job under its name in an application, as agents and the server know it
-- `definition`: a job as data, for agents that have none of the application's code;
-  `definition_reader` makes the job of it again
+- `definition`: a job as data, for agents that have none of the application's code
+- `definition_reader`: builds the job from this data
 - `placement`: turns a job into maps and updates of the model
 - `coverage`: C², which panes of which nodes are in a window
 - `fidelity`: the bounds on the coverage, and the rule for closing a window
 - `reducers`: the number of reducers, and the window from which it holds
 
-What is shown of it:
+What is shown of a job:
 
 - `accounts`: where every record went
 - `job_view`: the view of a job for the page and the command line
 - `lateness`: the warning about logs of which much is late
 
-`panes/`, made at the nodes and taken in once:
+`panes/`, which are made at the nodes and taken in once:
 
+- `pane_mark`: what a manifest said of a pane
 - `pane_maker`: turns records into panes; pure, used by agents and on Spark
 - `message`: what nodes send to the root; `checked`: validates messages
 - `pane_rank`: ranks the panes of a node by a seed, to decide which are made first
@@ -39,9 +40,10 @@ What is shown of it:
 `root/`, from panes to windows:
 
 - `window_root`: the update that keeps the scoreboard and closes the windows
-- `merged`: merges the values of a window from its panes, or updates those of the window before
+- `merged`: merges the values of a window from its panes, or updates those of the previous window
 - `window_bounds`: computes the bounds of a window, and decides when `Error` looks at them
 - `answers`: the output of a closed window
+- `node_accounts`: adds messages to the accounts of their nodes
 - `pane_retention`: deletes the entries that no window needs
 
 `bounds/`, answers with bounds:

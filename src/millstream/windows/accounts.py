@@ -1,6 +1,6 @@
 """Accounts for every record: read = on time + late + shed + dead letters (conservation).
 
-These entries of the root's table serve the server and anyone who wants to check:
+These entries of the root's table are for the server and for checks:
 
     account|NODE     counts of a node since it began
     window|WINDOW    counts of a window: of all open ones and of the last `KEPT` closed ones
@@ -10,27 +10,30 @@ An account may also have `gaps`, the number of panes that may have lost bytes of
 node read them, `behind`, the longest time by which a late record was behind, and `misdated`, those
 of the `dead` whose time was implausible.
 
-Each entry has the counts `read`, `on_time`, `late`, `shed` and `dead`. Their `residual` is 0, or
-records were lost without anyone knowing. The counts come from two places. A node's manifests say
-which records were combined, shed, dead or too late at the node. The number of records that its
-reader has read is counted separately and compared where panes meet (`pane_ledger`). Records of a
-pane that came after its windows were closed are late, too. Late records change the entry of a
-window after it is closed.
+Each entry has the counts `read`, `on_time`, `late`, `shed` and `dead`. Their `residual` is 0 unless
+records were lost unnoticed. The counts come from two places. A node's manifests say which records
+were combined, shed, dead or too late at the node. The number of records that its reader has read is
+counted separately and compared where panes meet (`pane_ledger`). Records of a pane that came after
+its windows were closed are late, too. Late records change the entry of a window after it is closed.
 
 Every reducer has these entries, since each may close a window at a different moment. A node's
 account is kept by the reducers that its newest windows belong to. If the number of reducers was
 changed, the accounts under all numbers add up to the node's. On Spark, where no agent reads the
-log, the engine counts the dead letters: such records are in no count here.
+log, the engine counts the dead letters. Such records are in none of these counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
+from millstream.messages.jobs import WindowCompleteness, WindowCoverage
 from millstream.model.slate import Table
+from millstream.windows.fidelity import Reason
 from millstream.windows.panes.pane_mark import PaneMark
 
 COUNTS = ("read", "on_time", "late", "shed", "dead")
@@ -100,12 +103,14 @@ def account_in(table: Mapping[str, Any] | Table, node: str) -> NodeAccount:
     return NodeAccount(0, 0, 0, 0, 0) if stored is None else msgspec.convert(stored, NodeAccount)
 
 
-class WindowAccount(msgspec.Struct):
-    """The entry of a window: counts of its marks, and where its records went."""
+class MarkCounts(msgspec.Struct):
+    """Counts of a window's marks; see `CoverageTally`. They are fields of the window's entry."""
 
     received: int = 0
-    """Counts panes of nodes, as do the next four fields. See `CoverageTally`."""
+    """Counts panes of nodes, as do the next five fields."""
     lost: int = 0
+    tardy: int = 0
+    """Those that have come, and of which records came late."""
     whole: int = 0
     hurt: int = 0
     some: int = 0
@@ -114,6 +119,11 @@ class WindowAccount(msgspec.Struct):
     hurt_nodes: int = 0
     some_nodes: int = 0
     gone_nodes: int = 0
+
+
+class WindowAccount(MarkCounts):
+    """The entry of a window: counts of its marks, and where its records went."""
+
     read: int = 0
     on_time: int = 0
     late: int = 0
@@ -121,11 +131,11 @@ class WindowAccount(msgspec.Struct):
     dead: int = 0
     misdated: int = 0
     why: str = ""
-    """The reason for which it was closed; empty while it is open. (No field here is null: that
-    would be slow to store.)"""
-    coverage: dict[str, Any] = {}
-    """The coverage when the window was closed, or last corrected."""
-    completeness: dict[str, int | float | None] = {}
+    """The reason for which it was closed, apart from late records (see `reason`); empty while it
+    is open. (No field here is null: that would be slow to store.)"""
+    coverage: WindowCoverage | UnsetType = UNSET
+    """The coverage as known now: late records lower it."""
+    completeness: WindowCompleteness | UnsetType = UNSET
     """The completeness as known now: late records lower it."""
     included: int = 0
     """Records that are in the answer."""
@@ -177,38 +187,74 @@ class WindowAccount(msgspec.Struct):
 
     def know_better(self) -> None:
         """Updates the completeness: more records are known than when the window was closed."""
-        if self.completeness:
-            self.completeness = self.completed(late_expected=self.late_expected)
+        if self.completeness is not UNSET:
+            self.completeness = self.completed(self.completeness, late_expected=self.late_expected)
 
-    def completed(self, *, late_expected: bool) -> dict[str, int | float | None]:
-        """Returns the completeness of a closed window."""
-        unknown = int(self.completeness["unknown_panes"] or 0)
+    def lower(self, late: Mapping[int, Collection[str]], nodes: int, panes: range) -> None:
+        """Updates the coverage of a closed window of which the panes of nodes in `late` are known
+        to lack records. One of them is known since the last time."""
+        before = self.coverage
+        if before is UNSET:
+            return
+        area = max(0.0, before.area - 1 / (nodes * len(panes)))
+        missing = {**before.missing, "late": before.missing.get("late", 0) + 1}
+        time, space = before.time, before.space
+        if missing.keys() == {"late"}:  # all others have responded
+            counts = Counter(node for pane in panes for node in late.get(pane, ()))
+            time = sum(len(late.get(pane, ())) < nodes for pane in panes) / len(panes)
+            space = 1 - sum(count == len(panes) for count in counts.values()) / nodes
+        sorted_missing = dict(sorted(missing.items()))
+        self.coverage = WindowCoverage(area, time, space, sorted_missing)
+
+    def completed(self, before: WindowCompleteness, *, late_expected: bool) -> WindowCompleteness:
+        """Returns the completeness of a closed window, given that of before."""
+        unknown = before.unknown_panes
         return self.complete(
             self.included, self.included_bytes, unknown, late_expected=late_expected
         )
 
     def complete(
         self, records: int, size: int, unknown: int, *, late_expected: bool
-    ) -> dict[str, int | float | None]:
+    ) -> WindowCompleteness:
         """Returns the share of the known records that these `records` are, and the same for their
         bytes. null: the share is not known, as it is while late records are expected. The panes
         counted in `unknown` may hold more records."""
         known = self.on_time + self.late + self.shed
         unsized = late_expected or self.unsized
-        return {
-            "records": None if late_expected else _part(records, known, unknown),
-            "bytes": None if unsized else _part(size, self.bytes, unknown),
-            "unknown_panes": unknown,
-            "late": self.late_part,
-            "misdated": self.misdated_part,
-        }
+        return WindowCompleteness(
+            records=None if late_expected else _part(records, known, unknown),
+            bytes=None if unsized else _part(size, self.bytes, unknown),
+            unknown_panes=unknown,
+            late=self.late_part,
+            misdated=self.misdated_part,
+        )
+
+
+def reason(why: Reason, coverage: WindowCoverage, completeness: WindowCompleteness) -> Reason:
+    """Returns the reason for closing a window that is shown with its coverage and completeness. All
+    panes may have come while records are late, or expected to be."""
+    late = bool(coverage.missing) or completeness.records != 1.0
+    return "late" if why == "complete" and late else why
 
 
 def window_of(stored: Mapping[str, Any]) -> WindowAccount:
     """Decodes a window's entry, also one of an earlier version."""
     if "nodes" in stored:
         stored = {**stored, "drawn": 0}  # it was a share; `scoreboard` recounts the open windows
+    for name, added in _ADDED.items():
+        part = stored.get(name)
+        if part == {}:  # of an open window, which has none
+            stored = {key: value for key, value in stored.items() if key != name}
+        elif part is not None and not part.keys() >= added.keys():
+            stored = {**stored, name: {**added, **part}}
     return msgspec.convert(stored, WindowAccount)
+
+
+_ADDED: dict[str, dict[str, Any]] = {
+    "coverage": {"missing": {}},
+    "completeness": {"late": 0.0, "misdated": 0.0},
+}
+"""What was added to these parts of a window's entry after windows were stored without it."""
 
 
 def _part(some: int, known: int, unknown: int) -> float | None:

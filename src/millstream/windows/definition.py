@@ -1,13 +1,13 @@
 """A placed job as data: all that an agent needs to make its panes (iMR, 2.2).
 
 The root publishes its jobs in the application's description, which the server reads without loading
-the user's code. `definition_reader` makes the job of its data again. A job is data if its map is a
-`FieldMap`, its combine is an algebra of the library and its logs have no function. Such a job
-travels as a `JobDefinition`. `reduce` runs at the root only, so it may be Python. Any other job is
-Python and travels as a package, named by its hash, if the run was given one.
+the user's code. `definition_reader` builds the job from its data. A job is data if its map is a
+`FieldMap`, its combine is an algebra of the library and its logs have no function. Such a job is
+sent as a `JobDefinition`. `reduce` runs only at the root, so it may be Python. Any other job is
+Python, and is sent as a package, named by its hash, if the run was given one.
 
-`version` is a hash of what agents do for the job. As long as it is the same, nothing has changed
-for them. It leaves out the nodes, since adding a node changes nothing for those that run.
+`version` is a hash of what agents do for the job. While it is the same, nothing has changed for
+them. It leaves out the nodes, since adding a node changes nothing for those that run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from millstream.codec import encode_value
 from millstream.errors import CodecError, InputError, MillstreamError
 from millstream.model.algebra import Algebra
 from millstream.model.duration import instant, microseconds, shown_duration
-from millstream.windows.fidelity import Area, Error, Fidelity, Kind, Shed, Spatial, Temporal
+from millstream.windows.fidelity import FIDELITIES, Fidelity, Kind, Shed
 from millstream.windows.field_map import FieldMap
 from millstream.windows.span import Axis
 
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from millstream.windows.placed import PlacedJob
 
 FORMAT = 1
-"""Raised when older agents would misread a definition."""
-FIDELITIES = {kind.__name__.lower(): kind for kind in (Area, Spatial, Temporal, Error)}
+"""Must be increased when older agents would misread a definition."""
 Number = int | float
 
 
@@ -123,8 +122,7 @@ class PublishedJob(
 
 
 def python_in(placed: PlacedJob) -> tuple[str, ...]:
-    """Names the parts of a job that are Python and that agents would need. Empty: the job is
-    data."""
+    """Names the parts of a job that agents need and that are Python. Empty: the job is data."""
     job, logs = placed.job, placed.logs
     parts = []
     if not isinstance(job.map, FieldMap):
@@ -200,8 +198,8 @@ def described_definition(placed: PlacedJob) -> dict[str, Any] | None:
 
 
 def with_package(parts: Mapping[str, Any], sha: str, jobs: Collection[str]) -> dict[str, Any]:
-    """Returns the parts of a description, with `sha` as the package of those Python jobs that it
-    holds."""
+    """Returns the parts of a description, with `sha` as the package of those of its Python jobs
+    that are in `jobs`."""
     published = msgspec.to_builtins(PublishedJob(version=sha, package=sha))
     return {
         name: {**part, "definition": published}

@@ -1,11 +1,10 @@
-"""Reads a job from its data: for the server that passes it on, and for the agent that runs it.
+"""Builds a job from its data, for the agent that runs it.
 
 `definition` has the types, and makes the data of a job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -14,16 +13,14 @@ import msgspec
 from millstream.algebra import BUILT_IN
 from millstream.errors import InputError, MillstreamError
 from millstream.windows.definition import (
-    FIDELITIES,
     FidelityDefinition,
     JobDefinition,
-    PublishedJob,
 )
-from millstream.windows.fidelity import Fidelity
+from millstream.windows.fidelity import FIDELITIES, Fidelity
 from millstream.windows.field_map import FieldMap
 from millstream.windows.job import Job
 from millstream.windows.logs import Logs
-from millstream.windows.placed import PlacedJob, job_parts
+from millstream.windows.placed import PlacedJob
 
 
 def placed_of(definition: JobDefinition) -> PlacedJob:
@@ -36,24 +33,6 @@ def placed_of(definition: JobDefinition) -> PlacedJob:
             f"definition of job {definition.name!r}: {error}; if the root runs a newer version of "
             "Millstream, install that one here"
         ) from error
-
-
-def published_job(parts: Mapping[str, Any], name: str) -> PublishedJob | None:
-    """Finds the job for agents in the parts of an application's `Description`.
-
-    None if there is no such job, if its panes do not come from agents, or if it is Python and the
-    run was given no package.
-    """
-    part = job_parts({name: parts.get(name)}).get(name)
-    if part is None or not part.agents or part.definition is None:
-        return None
-    try:
-        return msgspec.convert(part.definition, PublishedJob)
-    except msgspec.ValidationError as error:
-        raise InputError(
-            f"definition of job {name!r} in the store: {error}; the application was started with "
-            "another version of Millstream: serve it with that one"
-        ) from None
 
 
 def _placed(definition: JobDefinition) -> PlacedJob:

@@ -9,18 +9,19 @@ does not require a share of the panes but an answer that is near enough to the t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from millstream.errors import DefinitionError
+from millstream.messages.answers import Bound
 from millstream.windows.coverage import Covered
 
-Reason = Literal["complete", "fidelity", "latency", "failure", "time"]
+Reason = Literal["complete", "late", "fidelity", "latency", "failure", "time"]
 """The reason for closing a window.
 
-- `complete`: all panes have come.
+- `complete`: all panes have come, and no record is known to be missing or expected to come late.
+- `late`: all panes have come, but records of the window came late, or are expected to.
 - `fidelity`: the bound is met.
 - `latency`: its time is over.
 - `failure`: the bound can no longer be met, or nothing more can come.
@@ -34,15 +35,16 @@ Kind = Literal["count", "sum", "mean", "ratio", "histogram"]
 
 
 class Fidelity(Protocol):
-    """A bound on the coverage of a window."""
+    """A bound on the coverage of a window, apart from panes after the ends of logs: of these there
+    is nothing to wait for."""
 
     def met(self, coverage: Covered) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A share of all panes of all nodes: whichever come first or, if `drawn`, a random sample of
-    each node's panes, with the same share for each. Of drawn panes a window needs all
+    """A share of all panes of all nodes: those that come first or, if `drawn`, a random sample of
+    each node's panes, with the same share for each. A window needs all drawn panes
     (`window_bounds`). Panes that were not drawn and had no records also come, but are not part of
     the sample."""
 
@@ -84,16 +86,16 @@ class Temporal:
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """An answer within `part` of the truth: at `confidence`, the window's total over all keys (for
-    a mean or a ratio: that over all keys) is no farther from it.
+    """An answer within `part` of the truth: with the given `confidence`, the window's total over
+    all keys (or its mean or ratio over all keys) is no farther from the truth.
 
     Nodes make their panes in four rounds, by rank in the block (see `pane_rank`): a quarter of
-    them, half, three quarters, all. The bound is checked when a round is complete for all nodes,
-    and at no other moment. It stays valid although it is checked repeatedly: the window may be
-    closed at one of `LOOKS` looks, or by its latency, and each interval is wide enough to fail with
-    a probability of only `(1 - confidence)` divided by the number of those occasions. So the
-    probability that any of them fails, whichever is the last, is at most `1 - confidence`
-    (Bonferroni). After the fourth round the answer is exact.
+    them, half, three quarters, all. The bound is checked only when a round is complete for all
+    nodes. It stays valid although it is checked repeatedly: the window may be closed at one of
+    `LOOKS` looks, or by its latency, and each interval is wide enough to fail with a probability of
+    only `(1 - confidence)` divided by the number of those occasions. So the probability that any of
+    them fails, whichever is the last, is at most `1 - confidence` (Bonferroni). After the fourth
+    round the answer is exact.
     """
 
     part: float
@@ -108,18 +110,20 @@ class Error:
             )
 
     def met(self, coverage: Covered) -> bool:
-        """Always False: coverage alone does not decide it. See `look`."""
+        """Always False, since coverage alone does not decide. See `look`."""
         return False
 
-    def look(self, total: Mapping[str, Any]) -> bool:
+    def look(self, total: Bound) -> bool:
         """True if the bound on a window's total is near enough: wherever the truth is between `low`
         and `high`, `value` is within `part` of it."""
-        value, low, high = total["value"], total["low"], total["high"]
+        value, low, high = total.value, total.low, total.high
         if value is None or low is None or high is None:
             return False
         return all(abs(value - end) <= self.part * abs(end) for end in (low, high))
 
 
+FIDELITIES = {kind.__name__.lower(): kind for kind in (Area, Spatial, Temporal, Error)}
+"""All of them, by their names in a TOML file and in the definition of a job."""
 LOOKS = 3
 """The number of rounds of `Error` that can close a window before the last one, which is exact."""
 
@@ -151,7 +155,7 @@ def closing(
     `overdue`: its latency is over. `near`: a look has found the bound of `Error` met. Without a
     fidelity the window waits for all panes.
     """
-    if coverage.complete:
+    if coverage.all_came:  # whether records are late is decided when it is answered
         return "complete"
     if near or (fidelity is not None and fidelity.met(coverage)):
         return "fidelity"

@@ -4,9 +4,8 @@
 
 It is frozen data and a function of the record, so a job that uses it can be written in TOML and
 sent to agents (`definition`). A record that does not match `where` yields nothing. A record without
-the field of the key or of the value fails, as it does in a map that reads `record["level"]`: an
-agent turns it into a dead letter. `where = { level = { present = true } }` skips such records
-instead.
+the field of the key or of the value fails, as it does in a map that reads `record["level"]`, and
+becomes a dead letter. `where = { level = { present = true } }` skips such records instead.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 from millstream.codec import encode_value
 from millstream.errors import CodecError, DefinitionError, InputError
 from millstream.model.conditions import Conditions, conditions
-from millstream.model.path import is_path, key_text, picker
+from millstream.model.path import is_path, key_text, picker, shortened
 from millstream.nearest import did_you_mean
 from millstream.windows.logs import Logs
 
@@ -193,10 +192,9 @@ def _number_at(path: str, pick: Callable[[Any], Any]) -> Callable[[Any], int | f
             return value
         parsed = number_in(value) if isinstance(value, str) else None
         if parsed is None:
-            shown = repr(value)
             raise InputError(
                 f"job: value: {path!r} must be a number, or text that is one; got "
-                f"{shown if len(shown) <= 60 else shown[:57] + '...'}; to take it as it is, say "
+                f"{shortened(value)}; to take it as it is, use "
                 f"{{ field = {path!r} }}"
             )
         return parsed
@@ -235,7 +233,7 @@ def _field_picker(path: str, where: str) -> Callable[[Any], Any]:
         try:
             return record[path]
         except (KeyError, TypeError):
-            return walk(record)  # it also fails, with an explanation
+            return walk(record)  # fails too, with a better message
 
     return pick
 

@@ -28,7 +28,7 @@ from millstream.model.event import Event
 from millstream.model.function import check_arguments
 from millstream.model.place import location
 from millstream.nearest import did_you_mean
-from millstream.windows.fidelity import Area, Error, Fidelity, Kind, Shed
+from millstream.windows.fidelity import FIDELITIES, Area, Error, Fidelity, Kind, Shed
 from millstream.windows.placement import place
 from millstream.windows.span import Axis, Span, span_of
 
@@ -71,14 +71,14 @@ class Job:
     begin: Any = None
     extent: Duration | int | None = None
     latency: Duration | None = None
-    """The longest time that a window may stay open. It counts from the moment when the first node
-    reaches the window or, if the axis is time, from the window's end, whichever is later."""
+    """The longest time that a window may stay open. It begins when the first node reaches the
+    window or, if the axis is time, at the window's end if that is later."""
     fidelity: Fidelity | None = None
     reducers: int = 1
     shed: Shed = "order"
     """The agent's rule for panes that would miss the latency. `order`, as in the paper: it makes
     panes in the order of the log for as long as there is time. `drawn`: it makes the panes that
-    `seed` draws, so that these are a fair sample. `never`: it gives up none."""
+    `seed` draws, so that these are a fair sample. `never`: it gives up no panes."""
     seed: int = 0
     bounds: Kind | None = None
     """The kind of the combined value, needed for answers with bounds. A `count` or a `sum` is a
@@ -112,9 +112,9 @@ class Job:
         if self.latency is not None and microseconds(self.latency, "job: latency") < 1:
             raise DefinitionError(f"job: latency must be over 0; got {self.latency!r}")
         if self.fidelity is not None and not callable(getattr(self.fidelity, "met", None)):
+            kinds = [f"{kind.__name__}(...)" for kind in FIDELITIES.values()]
             raise DefinitionError(
-                "job: fidelity must be Area(...), Spatial(...), Temporal(...) or Error(...); "
-                f"got {self.fidelity!r}"
+                f"job: fidelity must be one of {', '.join(kinds)}; got {self.fidelity!r}"
             )
         for name, least in (("reducers", 1), ("seed", 0), ("corrections", 0)):
             number = getattr(self, name)
@@ -131,9 +131,9 @@ class Job:
         self._check_most()
         if isinstance(self.fidelity, Error) and self.kind is None:
             raise DefinitionError(
-                "job: fidelity Error must have a value that can be bounded: say with bounds= "
-                f"what combine makes, one of {', '.join(get_args(Kind))}, or combine with the "
-                "algebra of one; got neither"
+                "job: fidelity Error must have a value that can be bounded: give the kind of "
+                f"combine's values with bounds=, one of {', '.join(get_args(Kind))}, or combine "
+                "with the algebra of one; got neither"
             )
         if not isinstance(self.confidence, float) or not 0.5 <= self.confidence < 1:
             raise DefinitionError(
@@ -195,7 +195,7 @@ class Job:
 
     @property
     def apart(self) -> bool:
-        """True if the values of each node are needed separately, since they show the spread of a
+        """True if the values of each node are needed separately, to compute the variance of a
         sample. Otherwise a parent may merge the values of its children."""
         return self.kind is not None and self.draws
 

@@ -1,10 +1,10 @@
-"""The view of a job for people: the tables of its root as one `JobAnswer`. Pure.
+"""The view of a job for its users: the tables of its root as one `JobAnswer`. Pure.
 
     panes       around where most nodes are: for each pane and node its `mark`
     windows     the newest open ones, then the last closed ones, each in order
     accounts    for each node, where its records went; `totals` is the sum over all nodes
 
-A mark is one of a manifest's (`data`, `empty`, `lost`), or `awaited`, or `missing`: all windows of
+A mark is that of a manifest (`data`, `empty`, `lost`), or `awaited`, or `missing` if all windows of
 the pane were closed without it. After the end of a log, panes are `empty`, and `why` is `over`.
 Each reducer of a job has the marks of all nodes, so the view shows those of the first. A window is
 open as long as any of its reducers has it open.
@@ -20,6 +20,7 @@ from statistics import median_low
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from millstream.messages.jobs import (
     JobAnswer,
@@ -35,15 +36,16 @@ from millstream.windows.accounts import (
     NodeAccount,
     WindowAccount,
     account_in,
+    reason,
     window_in,
     window_of,
 )
 from millstream.windows.board.board_meta import BoardMeta
 from millstream.windows.board.missing_panes import UNKNOWN, cause_of
 from millstream.windows.board.node_places import places_in
-from millstream.windows.board.pane_marks import pane_in, shown_panes, state_of
+from millstream.windows.board.pane_marks import pane_in, shown_panes, state_of, take_late
 from millstream.windows.board.window_counts import tally_of
-from millstream.windows.lateness import log_warnings
+from millstream.windows.lateness import log_warnings, unit_warning
 from millstream.windows.panes.pane_mark import Marks, read_marks
 from millstream.windows.placed import JobPart
 from millstream.windows.reducers import BEGINNING, NEVER
@@ -53,9 +55,8 @@ Entries = Mapping[str, Any]
 Schedule = Sequence[Sequence[int]]
 
 MOST_OPEN, MOST_CLOSED = 24, 24
-SHOWN = ("account|", "board|", "meta", "node|", "past|", "window|")
-"""The prefixes of the entries of the root's table that are needed here. Entries of values are
-not."""
+SHOWN = ("account|", "board|", "meta", "node|", "past|", "tardy|", "window|")
+"""The prefixes of the entries of the root's table that are needed here. Values are not needed."""
 
 
 def shown(
@@ -64,9 +65,10 @@ def shown(
     tables: Mapping[str, Entries],
     batch: int,
     schedule: Schedule = (),
+    clock: int = 0,
 ) -> JobAnswer:
-    """Returns the view of a job. `tables` are by reducer, and `schedule` is the current schedule of
-    the reducers (see `reducers`)."""
+    """Returns the view of a job at `clock`. `tables` are by reducer, and `schedule` is the current
+    schedule of the reducers (see `reducers`)."""
     board = _board(part, tables)
     accounts = {node: board.account(node) for node in board.nodes}
     totals = reduce(NodeAccount.plus, accounts.values(), NodeAccount(0, 0, 0, 0, 0))
@@ -96,7 +98,7 @@ def shown(
         closed=sum(end - first for meta in board.metas for first, end in meta.closed),
         accounts={node: _shown(counts) for node, counts in accounts.items()},
         totals=_shown(totals),
-        warnings=[*board.warnings()],
+        warnings=[*board.warnings(part.unit, clock)],
         silent=board.silent() if part.agents else [],
     )
 
@@ -114,16 +116,18 @@ class _Board:
     """The `meta` of each of these tables."""
     marks: Mapping[int, Marks]
     """The marks by pane and node."""
+    late: Mapping[int, Mapping[str, int]]
+    """Late records by pane and node."""
     start: int
     """The very first pane: windows that begin before it do not exist."""
     begun: Mapping[str, int]
-    """The first pane of each node, if it was not there before."""
+    """The first pane of each node, if it was absent before."""
     over: Mapping[str, int]
     """The pane at which a node's log ends, if it has ended."""
     at: Mapping[str, int]
     """The pane that a node has reached, if it is known."""
     kept: int
-    """Nothing is known of panes before this one any more."""
+    """Nothing is known any more of panes before this one."""
     late_expected: bool
     """True if late records must be expected."""
     why: Mapping[int, str | None]
@@ -149,15 +153,20 @@ class _Board:
         tables = (account_in(table, node) for table in self.first)
         return reduce(NodeAccount.plus, tables, NodeAccount(0, 0, 0, 0, 0))
 
-    def warnings(self) -> Iterator[str]:
-        """Yields warnings about the nodes' logs."""
+    def warnings(self, unit: str | None, clock: int) -> Iterator[str]:
+        """Yields warnings about the nodes' logs, whose times are in `unit`."""
+        timed = self.span.axis == "time"
         for node in self.nodes:
-            yield from log_warnings(node, self.account(node), timed=self.span.axis == "time")
+            begun = self.begun.get(node, BEGINNING)
+            ts = begun * self.span.pane if timed and begun != BEGINNING else None
+            warning = unit_warning(node, unit, ts, clock)
+            yield from () if warning is None else (warning,)
+            yield from log_warnings(node, self.account(node), timed=timed)
 
     def silent(self) -> list[str]:
-        """Returns the nodes that are more than a window behind the furthest one, or began that
-        late, and whose log has not ended. On axes other than time nodes differ naturally, so none
-        counts as silent."""
+        """Returns the nodes that are more than a window behind the furthest one, and whose log has
+        not ended. A node that has sent nothing counts as being at the very first pane. On axes
+        other than time nodes may differ by any amount, so none is silent."""
         if self.span.axis != "time" or not self.at:
             return []
         furthest = max(self.at.values())
@@ -168,8 +177,8 @@ class _Board:
         ]
 
     def columns(self) -> range:
-        """Returns the panes to show: up to where most nodes are, and on to the end of the window
-        there."""
+        """Returns the panes to show: up to where most nodes are, and further to the end of the
+        window there."""
         if not self.at:
             return range(0)
         most = shown_panes(len(self.nodes))
@@ -201,8 +210,8 @@ class _Board:
         )
 
     def windows(self) -> list[JobWindow]:
-        """Returns all windows with an entry, in order. Windows of which the nodes have only reached
-        the beginning are left out: they may stay empty."""
+        """Returns all windows with an entry, in order. Leaves out open windows of which no pane has
+        come: they may stay empty."""
         entries: dict[int, list[WindowAccount]] = {}
         for table in self.every:
             for entry, stored in table.items():
@@ -234,30 +243,24 @@ class _Board:
             bytes=mark.bytes,
             shed=mark.shed,
             gap=mark.gap,
+            late=mark.late,
         )
 
     def _window(self, number: int, reducers: Sequence[WindowAccount]) -> JobWindow:
         begin, end = self.span.bounds(number)
         waiting = [stored for stored in reducers if not stored.why]
         entry = (waiting or reducers)[0]
+        coverage, completeness = self._coverage(number, entry), self._completeness(number, entry)
+        why: Any = entry.why
         return JobWindow(
             window=number,
             start=begin,
             to=end,
             state="open" if waiting else "closed",
-            why=entry.why or None,
+            why=reason(why, coverage, completeness) or None,
             corrections=max(stored.corrections for stored in reducers),
-            coverage=msgspec.convert({"missing": {}, **entry.coverage}, WindowCoverage)
-            if entry.coverage
-            else self._coverage(number, entry),
-            completeness=msgspec.convert(
-                {
-                    "late": 0.0,
-                    "misdated": 0.0,
-                    **self._completeness(number, entry),
-                },
-                WindowCompleteness,
-            ),
+            coverage=coverage,
+            completeness=completeness,
             account=_shown(
                 NodeAccount(
                     entry.read,
@@ -272,8 +275,10 @@ class _Board:
         )
 
     def _coverage(self, number: int, window: WindowAccount) -> WindowCoverage:
-        """Returns the measures of `CoverageTally`. The nodes are counted here, since not every job
-        keeps their counts."""
+        """Returns the measures of `CoverageTally`, unless they are kept. The nodes are counted
+        here, since not every job keeps their counts."""
+        if window.coverage is not UNSET:
+            return window.coverage
         responded = {
             node
             for marks in self._boards(number)
@@ -289,10 +294,10 @@ class _Board:
             missing=dict(sorted(self._missing(number).items())),
         )
 
-    def _completeness(self, number: int, window: WindowAccount) -> dict[str, int | float | None]:
+    def _completeness(self, number: int, window: WindowAccount) -> WindowCompleteness:
         """Returns the completeness of a window as known now, computed as in `answers`."""
-        if window.completeness:
-            return window.completed(late_expected=self.late_expected)
+        if window.completeness is not UNSET:
+            return window.completed(window.completeness, late_expected=self.late_expected)
         size = sum(mark.bytes for marks in self._boards(number) for mark in marks.values())
         missing = self._missing(number)
         unknown = sum(missing[cause] for cause in UNKNOWN)
@@ -303,16 +308,19 @@ class _Board:
         closed window."""
         causes = Counter[str]()
         for pane in self.span.panes_of(number):
-            marks = self.marks.get(pane, {})
-            for node in self.nodes:
-                mark = marks.get(node)
-                if mark is not None:
-                    causes.update([] if state_of(mark) == "received" else [cause_of(mark)])
-                elif node not in self.begun or pane < self.begun[node]:
-                    causes["absent"] += 1
-                elif pane < self.over.get(node, pane + 1):
-                    causes["awaited"] += 1
+            causes.update(filter(None, (self._cause(node, pane) for node in self.nodes)))
         return causes
+
+    def _cause(self, node: str, pane: int) -> str | None:
+        """Returns why a pane of a node is missing, or None if it is not."""
+        mark = self.marks.get(pane, {}).get(node)
+        if mark is not None:
+            return None if state_of(mark) == "received" else cause_of(mark)
+        if node not in self.begun or pane < self.begun[node]:
+            return "absent"
+        if pane < self.over.get(node, pane + 1):
+            return "awaited"
+        return "late" if node in self.late.get(pane, {}) else None
 
     def _torn(self, window: int) -> int:
         """Counts the panes of nodes that have a gap."""
@@ -362,6 +370,7 @@ def _board(part: JobPart, tables: Mapping[str, Entries]) -> _Board:
         first=[*first.values()],
         metas=metas,
         marks=marks,
+        late=take_late(first.values(), marks),
         start=start,
         begun=begun,
         over=over,

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from millstream.windows.job import Job
 
 FORMATS = ("json", "text")
+JUMP: Duration = "1h"
+"""The default of `Logs.jump`."""
 MOST_OPEN = 1_000
-"""The most panes that lateness may keep open."""
+"""The maximum number of panes that lateness may keep open."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ class Logs:
     letter."""
     starts: str | None = None
     """A regular expression for the first line of a record. The lines that follow, up to the next
-    match, belong to the same record, with their line ends between them."""
+    match, belong to the same record, joined by newlines."""
     encoding: str | None = None
     """The encoding of the log. None: UTF-8."""
     ts: TimeOf = None
@@ -46,27 +48,35 @@ class Logs:
     unit: str | None = None
     """The unit of a time that is a number."""
     time_format: str | None = None
-    """The `strptime` format of a time that is text and not ISO 8601. If it has no year, the latest
-    year is used in which the time is not after the clock (`model.time_text`)."""
+    """The `strptime` format of a time that is text and not ISO 8601. If it has no year, it is in
+    the latest year for which the time is not after the clock (`model.time_text`)."""
     zone: str | None = None
     """The time zone of times in text that name none, as "Europe/Berlin". None: UTC."""
+    until: str | None = None
+    """The last day of the log, for a `time_format` without a year. None: the clock's."""
     ahead: Duration = "1d"
     """A line whose time is farther than this after the clock is a dead letter. Otherwise it would
     end all panes up to that time, and make the lines after it late."""
-    jump: Duration = "1h"
+    jump: Duration | None = None
     """Maximum forward jump between two lines. A line beyond it is a dead letter if the following
     lines return to earlier times or, if no line follows yet, if it is also this far ahead of the
-    clock. One wrong time must not make all following lines late."""
+    clock. One wrong time must not make all following lines late. None: `JUMP`, or no limit if the
+    fidelity is Error."""
     lateness: Duration = "0s"
-    """The longest time by which a line may be behind the newest one, and still count. A pane ends
-    when a line has come that is this much later than the pane's end."""
+    """A line still counts if it is behind the newest one by at most this. A pane ends when a line
+    has come that is this much later than the pane's end."""
     grace: Duration = "250ms"
-    """The time after a pane's end on the clock in which its records may still be written, if
-    nothing later was. After that the pane ends without them. The windows wait this long for a
-    silent node."""
+    """How long after a pane's end on the clock its records may still be written, if no later record
+    was. After that the pane ends without them. The windows wait this long for a silent node."""
 
     def check_job(self, job: Job, where: str) -> None:
-        """Raises DefinitionError if a job cannot be made of such logs."""
+        """Raises DefinitionError if a job cannot read such logs."""
+        if self.jump is not None and isinstance(job.fidelity, Error):
+            raise DefinitionError(
+                f"{where}: logs: jump must be left out if the fidelity is Error: panes are read "
+                "once more for its rounds, so lines are not compared with those around them; got "
+                f"{self.jump!r}; a time far after the clock is set aside all the same (ahead)"
+            )
         lateness = microseconds(self.lateness, "logs: lateness")
         if not lateness:
             return
@@ -82,14 +92,14 @@ class Logs:
             )
         if lateness > MOST_OPEN * job.span.pane:
             raise DefinitionError(
-                f"{where}: logs: lateness must be at most {MOST_OPEN:,} panes, since so many are "
+                f"{where}: logs: lateness must be at most {MOST_OPEN:,} panes, which are then "
                 f"open at once; got {self.lateness!r} and panes of "
                 f"{shown_duration(job.span.pane)}; give the job longer panes (pane=)"
             )
         if job.latency is not None and microseconds(job.latency, "job: latency") <= lateness:
             raise DefinitionError(
                 f"{where}: logs: lateness must be shorter than the job's latency, "
-                f"{job.latency!r}: else windows are closed before their panes end; got "
+                f"{job.latency!r}: otherwise windows are closed before their panes end; got "
                 f"{self.lateness!r}"
             )
 
@@ -110,7 +120,7 @@ class Logs:
             object.__setattr__(self, "encoding", _encoding(self.encoding))
         microseconds(self.grace, "logs: grace")
         microseconds(self.ahead, "logs: ahead")
-        microseconds(self.jump, "logs: jump")
+        microseconds(JUMP if self.jump is None else self.jump, "logs: jump")
         if not (self.ts is None or callable(self.ts) or is_path(self.ts)):
             raise DefinitionError(
                 "logs: ts must be a field, a dotted path or a function of the record; "
@@ -118,18 +128,18 @@ class Logs:
             )
         if microseconds(self.lateness, "logs: lateness") and self.ts is None:
             raise DefinitionError(
-                "logs: ts must name the field with the time, if lateness says how far that may be "
-                f"behind; got lateness={self.lateness!r}"
+                "logs: ts must name the field with the time if there is a lateness; "
+                f"got lateness={self.lateness!r}"
             )
-        if self.ts is None and (self.unit or self.time_format or self.zone):
+        if self.ts is None and (self.unit or self.time_format or self.zone or self.until):
             raise DefinitionError(
-                "logs: ts must name the field with the time, if unit, time_format or zone says its "
-                "form"
+                "logs: ts must name the field with the time if there is a unit, time_format, zone "
+                "or until"
             )
         if self.pattern is not None:
             check_pattern(self.pattern, "logs")
         self.check_field(self.ts, "logs: ts")
-        check_time_text(self.time_format, self.zone, "logs")
+        check_time_text(self.time_format, self.zone, "logs", self.until)
 
     def check_field(self, field: object, where: str) -> None:
         """Raises DefinitionError if no line of text could have the field. JSON records could have
@@ -151,6 +161,6 @@ def _encoding(encoding: object) -> str:
     if name is None:
         raise DefinitionError(
             "logs: encoding must be utf-8 or one with a byte for each character, such as latin-1, "
-            f"since places in a log are bytes; got {encoding!r}"
+            f"since positions in a log are in bytes; got {encoding!r}"
         )
     return name

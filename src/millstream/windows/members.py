@@ -1,4 +1,4 @@
-"""The nodes of a job, with values derived from them once: a job may have thousands of nodes."""
+"""The nodes of a job, and values derived from them once, since there may be thousands of nodes."""
 
 from __future__ import annotations
 

@@ -30,13 +30,15 @@ class JobPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     latency: str | None
     fidelity: str | None
     lasting: str = ""
-    """The sizes that a store's panes have, in words."""
+    """The sizes of the job's windows and panes, in words (`Span.words`)."""
+    unit: str | None = None
+    """The unit of the times in the logs that agents read."""
     definition: dict[str, Any] | None = None
     """The `PublishedJob` for its agents. None: it has none, or is Python without a package."""
 
     @property
     def version(self) -> str | None:
-        """The version that its agents are to run. None: nothing was published for them."""
+        """The version that its agents must run. None: nothing was published for them."""
         return None if self.definition is None else str(self.definition["version"])
 
 
@@ -60,7 +62,7 @@ class PlacedJob:
 
     @property
     def panes(self) -> str:
-        """The stream on which the nodes' messages come in: with agents, a source."""
+        """The stream of the nodes' messages. With agents it is a source."""
         return f"{self.name}.panes"
 
     @property
@@ -92,6 +94,7 @@ class PlacedJob:
             lasting=span.words,
             latency=self.job.latency if self.job.latency is None else str(self.job.latency),
             fidelity=None if self.job.fidelity is None else _shown(self.job.fidelity),
+            unit=None if self.logs is None else self.logs.unit,
             definition=None if self.logs is None else described_definition(self),
         )
         plain: dict[str, Any] = msgspec.to_builtins(part)

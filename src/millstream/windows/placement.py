@@ -56,8 +56,8 @@ def place(
     check_name(name, "job")
     if isinstance(nodes, str) or not isinstance(nodes, Mapping | Sequence) or not nodes:
         raise DefinitionError(
-            f"job {name!r}: nodes must name the nodes, as in nodes=['web1', 'web2'], or say the "
-            f"stream of each, as in nodes={{'web1': 'log1'}}; got {nodes!r}"
+            f"job {name!r}: nodes must name the nodes, as in nodes=['web1', 'web2'], or the stream "
+            f"of each, as in nodes={{'web1': 'log1'}}; got {nodes!r}"
         )
     if logs is not None and not isinstance(logs, Logs):
         raise DefinitionError(
@@ -66,8 +66,8 @@ def place(
         )
     if logs is not None and isinstance(nodes, Mapping):
         raise DefinitionError(
-            f"job {name!r}: nodes must be a list of names if there are logs: agents read them, "
-            f"and no stream does; got {nodes!r}"
+            f"job {name!r}: nodes must be a list of names if there are logs, since agents read "
+            f"these and not streams; got {nodes!r}"
         )
     if logs is not None:
         logs.check_job(job, f"job {name!r}")
@@ -90,8 +90,8 @@ def place(
     ]
     if shared:
         raise DefinitionError(
-            f"job {name!r}: each node must have a stream of its own, since a record's stream says "
-            f"whose it is; got the same for {', '.join(shared)}"
+            f"job {name!r}: each node must have its own stream, since a record's stream determines "
+            f"its node; got the same for {', '.join(shared)}"
         )
     app.place(name, placed)
     if logs is None:
@@ -114,9 +114,10 @@ def _add_panes(app: AppDefinition, job: Job, name: str, logs: Mapping[str, str])
         publishes=[f"{name}.log", *([f"{name}.late.log"] if late else [])],
         name=f"{name}.map",
     )(naming)
-    making = PaneMaking(job, name)
+    records = f"{name}.log"
+    making = PaneMaking(job, name, max(app.way(stream, records, name) for stream in logs.values()))
     app.update(
-        f"{name}.log",
+        records,
         *([f"{name}.late.log"] if late else []),
         publishes=f"{name}.panes",
         slate=Making,
@@ -128,7 +129,6 @@ def _add_panes(app: AppDefinition, job: Job, name: str, logs: Mapping[str, str])
 def _add_root(app: AppDefinition, placed: PlacedJob) -> None:
     """Adds the functions that make windows from panes."""
     job, name, agents = placed.job, placed.name, placed.logs is not None
-    by_time = not agents and app.order == "event-time" and job.span.axis == "time"
     notices = (placed.told,) if agents else ()
     app.map(placed.panes, publishes=(f"{name}.said", f"{name}.coming"), name=f"{name}.saying")(
         Saying(name, placed.nodes, job)
@@ -143,7 +143,10 @@ def _add_root(app: AppDefinition, placed: PlacedJob) -> None:
         slate=Table,
         name=f"{name}.ledger",
     )(PaneLedger(job, name, agents))
-    root = Root(job, name, placed.nodes, by_time, agents, placed.dated)
+    app.stream(f"{name}.coming", after=f"{name}.schedule")
+    by_time = not agents and app.order == "event-time" and job.span.axis == "time"
+    arrival = app.way(f"{name}.log", f"{name}.parts", name) if by_time else None
+    root = Root(job, name, placed.nodes, arrival, agents, placed.dated)
     for output in (name, f"{name}.windows"):
         app.output(output, order_by="from")
     for output in notices:
@@ -191,6 +194,8 @@ class PaneMaking:
 
     job: Job
     name: str
+    on_the_way: int
+    """The time from a record until it is here."""
     __signature__ = takes("event", "slate")
 
     @property
@@ -200,7 +205,7 @@ class PaneMaking:
     def __call__(self, event: Event, making: Making) -> Iterator[Emit | SetTimer]:
         before = making.pane
         maker = Maker(self.job, event.key)
-        ts = event.ts - 1  # the hop to here took a microsecond
+        ts = event.ts - self.on_the_way
         if event.stream == f"{self.name}.late.log":
             notice = msgspec.convert(event.value, LateNotice)
             maker.miss(making, notice.value, notice.ts, now=ts)
@@ -227,10 +232,10 @@ class PaneMaking:
         yield from self._set(making)
 
     def _is_drawn(self, node: str, pane: int) -> bool:
-        """True if the pane is to be made."""
+        """True if the pane must be made."""
         return self.job.drawn_part is None or is_drawn(self.job, node, pane)
 
     def _set(self, making: Making) -> Iterator[SetTimer]:
         if self.job.span.axis == "time" and making.pane is not None:
-            # After every record of the pane: each comes here a microsecond later than its time.
-            yield timer(at=(making.pane + 1) * self.job.span.pane, name=PANE)
+            last = (making.pane + 1) * self.job.span.pane - 1
+            yield timer(at=last + self.on_the_way, name=PANE)

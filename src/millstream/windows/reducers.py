@@ -6,13 +6,13 @@ and every message must be split by a schedule that has all changes up to its pan
 
 DESIGN
 ------
-The map `Saying` splits a message with time t. At t + 1 it tells `NAME.reducers`, which has one key,
-how far the message goes. At t + 3 the message itself goes on to `NAME.ledger`, which also has one
-key. In between, at t + 2, `NAME.reducers` sends the ledger the schedule, if that is new. A change
-that comes at time s is sent at s + 2. All that the ledger has taken in by then came before s, so
-`NAME.reducers` knew of it at s at the latest. It hears of the change at s + 1 and places it beyond
-that. All that comes at s or later is taken in from s + 3 on, by the new schedule. No requests are
-sent, nothing is delayed, and the graph has no cycle.
+The map `Saying` splits a message. It tells `NAME.reducers`, which has one key, how far the message
+goes, and sends the message itself on to `NAME.ledger`, which also has one key. `NAME.reducers`
+sends the ledger the schedule, if that is new. The stream of the messages, `NAME.coming`, is
+declared to come after `NAME.schedule`. So the ledger takes in a message after every change of the
+schedule that came with it or before it. A change takes effect beyond all that messages before it
+have reached: `NAME.reducers` has been told of these. No requests are sent, and the graph has no
+cycle.
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ BEGINNING = -(1 << 62)
 NEVER = 1 << 62
 """After every pane."""
 MOST = 1_000
-HOPS = 3
-"""Microseconds after which a message goes on: later than all that it makes `NAME.reducers` send."""
 
 
 def order_of(pane: int) -> str:
@@ -74,7 +72,7 @@ class Saying:
     """The map over the nodes' messages. Sends their positions to `NAME.reducers`, and the messages
     to `NAME.ledger`.
 
-    The way by which a message came does not matter: its `tree` is ignored.
+    It ignores the way that a message took (its `tree`).
     """
 
     name: str
@@ -98,7 +96,7 @@ class Saying:
         message = checked(self.name, self.job, self.members, sent)
         yield emit(reports, key="", value=PaneReport(until=message.until))
         ordered = replace(message, order=order_of(message.pane))
-        yield emit(f"{self.name}.coming", key="", value=ordered, ts=event.ts + HOPS)
+        yield emit(f"{self.name}.coming", key="", value=ordered)
 
 
 class PaneReport(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -20,8 +20,8 @@ from millstream.model.size import byte_count
 Axis = Literal["time", "records", "bytes", "sequence"]
 AXES: tuple[Axis, ...] = get_args(Axis)
 FURTHEST = 1 << 60
-"""The farthest position on the axis, on either side of zero: 36,000 years of time. No timer could
-be set beyond it."""
+"""The farthest position on the axis, on either side of zero: 36,000 years of time. Timers cannot be
+set beyond it."""
 LEAST_TIME = 1_000
 """The shortest pane of time, in microseconds."""
 
@@ -49,7 +49,7 @@ class Span:
 
     @property
     def words(self) -> str:
-        """A description of the windows for people.
+        """A description of the windows, for messages.
 
         >>> Span("time", length=60_000_000, slide=20_000_000, pane=10_000_000).words
         'windows of 1m every 20s in panes of 10s of time'
@@ -132,22 +132,21 @@ def span_of(
     """Builds the span of a job. Raises DefinitionError if its parts do not fit together."""
     if axis not in AXES:
         raise DefinitionError(f"job: by must be one of {', '.join(AXES)}; got {axis!r}")
-    sizes = {"range": _size(axis, range, "range")}
-    sizes["slide"] = sizes["range"] if slide is None else _size(axis, slide, "slide")
-    if sizes["slide"] > sizes["range"]:
+    length = _size(axis, range, "range")
+    step = length if slide is None else _size(axis, slide, "slide")
+    if step > length:
         raise DefinitionError(
-            f"job: slide must be no longer than the range, {range!r}: records between two "
-            f"windows would be in none; got {slide!r}"
+            f"job: slide must be no longer than the range, {range!r}: otherwise records between "
+            f"two windows would be in no window; got {slide!r}"
         )
-    common = gcd(sizes["range"], sizes["slide"])
-    sizes["pane"] = common if pane is None else _size(axis, pane, "pane")
-    for option in ("range", "slide"):
-        if sizes[option] % sizes["pane"]:
-            raise DefinitionError(
-                f"job: pane must divide the range and the slide, {range!r} and {slide!r}; "
-                f"got {pane!r}; the greatest that does is {common}"
-            )
-    if axis == "time" and sizes["pane"] < LEAST_TIME:
+    common = gcd(length, step)
+    size = common if pane is None else _size(axis, pane, "pane")
+    if length % size or step % size:
+        raise DefinitionError(
+            f"job: pane must divide the range and the slide, {range!r} and {slide!r}; "
+            f"got {pane!r}; the greatest that does is {common}"
+        )
+    if axis == "time" and size < LEAST_TIME:
         raise DefinitionError(
             f"job: pane must be 1ms or more, since the panes themselves take some microseconds to "
             f"come; got {pane or common!r}"
@@ -157,9 +156,9 @@ def span_of(
         raise DefinitionError("job: begin must say where the extent begins")
     return Span(
         axis,
-        sizes["range"],
-        sizes["slide"],
-        sizes["pane"],
+        length,
+        step,
+        size,
         begin=start,
         extent=None if extent is None else _size(axis, extent, "extent"),
     )

@@ -29,7 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stores.shared.shared_model import ModelDriver
+from stores.shared.shared_model import ModelDriver, rows_before
 
 from millstream.errors import StoreError
 from millstream.places.place import Place, persistent
@@ -49,6 +49,7 @@ from millstream.stores.contract import (
 )
 from millstream.stores.home import Home
 from millstream.stores.lmdb import LmdbStore, LmdbView
+from millstream.stores.read_rows import NOTHING_READ, ReadRows
 from millstream.stores.shared.copies import Copies
 from millstream.stores.shared.manifest import ShardManifest
 from millstream.stores.shared.shared_store import SharedStore
@@ -111,9 +112,12 @@ class PlayedStore:
         return self._shards[number]
 
     def commit(
-        self, fence: Fence, changes: Mapping[int, Mapping[str, Changes]]
+        self,
+        fence: Fence,
+        changes: Mapping[int, Mapping[str, Changes]],
+        read: Mapping[int, ReadRows] = NOTHING_READ,
     ) -> list[ChangesRef]:
-        return commit_each(self, fence, changes)
+        return commit_each(self, fence, changes, read)
 
     def close(self) -> None:
         for copies in self._gone:
@@ -151,7 +155,9 @@ class PlayedStore:
     def task(self, fence: Fence, shard: int, changes: Mapping[str, Changes]) -> list[ChangesRef]:
         """Run a task on the host whose turn it is; the objects that it wrote."""
         numbered = Fence(fence.epoch, self.driver.state.batch + 1, fence.attempt)
-        return self.driver.store_on(self._turn).commit(numbered, {shard: changes})
+        store = self.driver.store_on(self._turn)
+        read = rows_before(store, numbered.batch, {shard: changes})
+        return store.commit(numbered, {shard: changes}, read)
 
     def zombie(self, fence: Fence, shard: int, changes: Mapping[str, Changes]) -> None:
         """Run a task that nobody listens to."""
@@ -219,7 +225,9 @@ class PlayedShard:
             check_read(self._where, self._last, committed)
             return self._store.view(self._number, committed)
 
-    def commit(self, fence: Fence, changes: Mapping[str, Changes]) -> None:
+    def commit(
+        self, fence: Fence, changes: Mapping[str, Changes], read: ReadRows | None = None
+    ) -> None:
         store = self._store
         with store.lock:
             try:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from uuid import uuid4
 
 import msgspec
 
-from millstream.errors import PlaceError
+from millstream.errors import PlaceError, StoreError
 from millstream.places.place import Place
-from millstream.stores.contract import Changes, ChangesRef, Fence
+from millstream.stores.contract import Changes, ChangesRef, Fence, Store
 from millstream.stores.home import Facts
 from millstream.stores.progress import Progress
+from millstream.stores.read_rows import ReadRows
 from millstream.stores.shared.changes_pack import write_pack
 from millstream.stores.shared.commit_log import CommitLog
 from millstream.stores.shared.commit_record import CommitRecord, StoreState, state_of
@@ -22,6 +24,22 @@ from millstream.stores.shared.shard_base import write_base
 from millstream.stores.shared.shared_store import SharedStore
 
 Rows = dict[bytes, bytes]
+
+
+def rows_before(
+    store: Store, batch: int, changes: Mapping[int, Mapping[str, Changes]]
+) -> dict[int, ReadRows]:
+    """Reads the rows that the first function of each shard changes, as a task of the batch does."""
+    read: dict[int, ReadRows] = {}
+    for number, functions in changes.items():
+        try:
+            with store.shard(number).before(batch) as view:
+                view.get_many(sorted(next(iter(functions.values()), {})))
+        except StoreError:
+            continue  # the commit says so too
+        if view.rows_read is not None:
+            read[number] = view.rows_read
+    return read
 
 
 class ModelDriver:
@@ -74,7 +92,8 @@ class ModelDriver:
         """A task of the next batch, or of an older driver's, that writes these changes."""
         self.attempt += 1
         fence = Fence(self.epoch, self.state.batch + 1, self.attempt)
-        return (store or self.store_on(host)).commit(fence, changes)
+        store = store or self.store_on(host)
+        return store.commit(fence, changes, rows_before(store, fence.batch, changes))
 
     def commit(
         self,

@@ -1,8 +1,8 @@
 """Encodes messages for sending: one JSON value in a line.
 
-A server takes lines of up to 8 MiB. A pane that is longer, or that holds a value JSON cannot carry,
-is reported as lost, with its records counted. Otherwise it would be refused again and again, and
-nothing after it would be sent.
+A server takes lines of up to 8 MiB. A pane that is longer, or that has a value that JSON cannot
+carry, is reported as lost, with its records counted. Otherwise it would be refused again and again,
+and nothing after it would be sent.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ LONGEST = 8 << 20
 
 
 def body_of(message: Message) -> bytes:
-    """Returns a message as a line without its end. Raises CodecError if JSON cannot carry it."""
+    """Returns a message as a line without a newline. Raises CodecError if JSON cannot carry it."""
     # Only partials can hold floats that JSON cannot carry, and only they are numerous.
     partials = msgspec.Raw(encode_value(message.partials))
     return msgspec.json.encode(replace(message, partials=partials))
 
 
 def fitted(message: Message, say: Say) -> tuple[Message, bytes]:
-    """Returns the message to send in place of a node's own message, and its line.
+    """Returns the message to send, and its line.
 
-    That is the message itself, or one that reports its pane as lost.
+    It is the given message or, if that cannot be sent, one that reports its pane as lost.
     """
     try:
         body = body_of(message)

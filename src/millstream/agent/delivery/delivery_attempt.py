@@ -12,7 +12,7 @@ from millstream.errors import ClientError
 
 
 class DeliveryAttempt:
-    """A way, and the results of the tries so far. Used by one thread."""
+    """Posts on one way, and keeps the results of its tries. Used by one thread."""
 
     def __init__(self, way: Way, subject: str, clock: Callable[[], float], say: Say) -> None:
         """`subject` describes in messages what is posted."""
@@ -32,7 +32,7 @@ class DeliveryAttempt:
         return self.health.not_before
 
     def post(self, path: str, body: bytes, key: str) -> bool:
-        """True if it was taken; if not, try again later. Raises ClientError if it is refused for
+        """Post once. False if it must be retried later. Raises ClientError if it is refused for
         good."""
         try:
             answer = self.way.post(path, body, key)
@@ -82,7 +82,7 @@ def refusal(way: Way, subject: str, answer: Answer) -> ClientError:
     """Returns the error for something that is refused for good."""
     hints = {
         401: "set MILLSTREAM_TOKEN to its token",
-        404: "its application must have this job, with logs=; or is the address another one's?",
+        404: "its application must have this job, with logs=; or is it another application's root?",
         413: "give the job shorter panes",
     }
     hint = hints.get(answer.status, "fix that")

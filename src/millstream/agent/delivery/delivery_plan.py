@@ -49,7 +49,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Wait: there is nothing to do for so long."""
+    """Wait: there is nothing to do for this many seconds."""
 
     seconds: float
 
@@ -60,7 +60,7 @@ class _Known:
 
     panes: Panes
     parent: str = ""
-    """The parent that it was sent to first."""
+    """The first parent that it was sent to."""
     since: float = 0.0
     """When it was sent to that parent."""
     taken: bool = False

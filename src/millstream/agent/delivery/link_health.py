@@ -1,9 +1,9 @@
 """Tracks how a server has been answering: when to try it next, and whether to bypass it.
 
 A server that cannot take more says so, and how long to wait. That is the root's flow control (iMR,
-4.2), and it is obeyed. A server that does not answer is retried after pauses that double up to five
-seconds. Each pause has a random part, so that agents which lost a server together do not come back
-together.
+4.2), and the agent obeys. A server that does not answer is retried after pauses that double up to
+five seconds. Each pause has a random part, so that agents that lost a server at the same time do
+not retry at the same time.
 
 Pure: the time and the random numbers are arguments.
 """
@@ -24,7 +24,7 @@ class LinkHealth:
     def __init__(self) -> None:
         self._tries = 0
         self._since: float | None = None
-        """When the first of the failed tries was; None if the last one worked."""
+        """The time of the first failed try since the last success; None if the last one worked."""
         self.silent = False
         """True if the last try got no answer."""
         self._look_at: float | None = None
@@ -48,8 +48,8 @@ class LinkHealth:
     def state(self, now: float, patience: float) -> Literal["there", "gone", "look"]:
         """Returns whether the server can be used.
 
-        It is `gone` if it is silent, or has taken nothing for `patience` seconds of trying. `look`:
-        it is time to probe a server that was gone, and to report the result by `looked`.
+        It is `gone` if it is silent, or has taken nothing for `patience` seconds of trying. `look`
+        means that a server that was gone must be probed now, and the result reported by `looked`.
         """
         if self._look_at is None:
             if self._since is None or not (self.silent or now - self._since >= patience):

@@ -1,4 +1,4 @@
-"""Keeps panes on disk that have ended and that the root has not taken yet (iMR, 4.3).
+"""Keeps ended panes on disk until the root has taken them (iMR, 4.3).
 
 DESIGN
 ------
@@ -34,7 +34,8 @@ from millstream.errors import StoreError
 Say = Callable[[str], None]
 """Shows a sentence to the user who runs the agent."""
 GROUP_BYTES = 4 << 20
-"""The most bytes of messages in one file, and so in one request, unless one message is larger."""
+"""The maximum number of bytes of messages in one file, and so in one request, unless one message is
+larger."""
 _NAME = re.compile(r"(\d{12})\.(panes|sent)")
 
 
@@ -47,7 +48,7 @@ class OutboxEntry:
     pane: int
     until: int
     body: bytes
-    """JSON of the message in one line, without a line end: see `bodies.fitted`."""
+    """JSON of the message in one line, without a newline: see `bodies.fitted`."""
     after: Any
     """JSON: position and counters. An agent that resumes there does not make the pane again. A
     group keeps only that of its last entry."""
@@ -61,7 +62,7 @@ class Group:
     size: int
 
 
-class _Head(msgspec.Struct):
+class _FileHead(msgspec.Struct):
     """The first line of a file; the bodies follow, one per line."""
 
     job: str
@@ -134,7 +135,8 @@ class Outbox:
             return list(self._waiting.values())
 
     def read(self, group: Group) -> list[OutboxEntry]:
-        """Returns the entries of a waiting group. StoreError if its file was damaged meanwhile."""
+        """Returns the entries of a waiting group. Raises StoreError if its file was damaged
+        meanwhile."""
         path = self._path(group.number)
         try:
             return _read(path)
@@ -150,7 +152,7 @@ class Outbox:
 
     @property
     def panes(self) -> int:
-        """The number of panes that wait, with each pane of a run of empty ones. Reads the files."""
+        """The number of panes that wait; each pane of an empty run counts. Reads the files."""
         return sum(entry.until - entry.pane for entry in self.entries())
 
     def remove(self, group: Group) -> None:
@@ -232,7 +234,7 @@ class Outbox:
         self._after = intact[max(before)] if before else None
         mark, self._next = self._next, self._next + 1
         fresh, path = self._folder / "restart.tmp", self._path(mark, "sent")
-        write_synced(fresh, _joined(_Head("", "", self._after, []), []))
+        write_synced(fresh, _joined(_FileHead("", "", self._after, []), []))
         os.replace(fresh, path)
         sync(self._folder)
         self._sent.add(mark)
@@ -262,15 +264,17 @@ def _cut(entries: Sequence[OutboxEntry]) -> list[list[OutboxEntry]]:
 def _written(entries: Sequence[OutboxEntry]) -> bytes:
     last = entries[-1]
     panes = [(entry.pane, entry.until) for entry in entries]
-    return _joined(_Head(last.job, last.node, last.after, panes), [entry.body for entry in entries])
+    return _joined(
+        _FileHead(last.job, last.node, last.after, panes), [entry.body for entry in entries]
+    )
 
 
-def _joined(head: _Head, bodies: list[bytes]) -> bytes:
+def _joined(head: _FileHead, bodies: list[bytes]) -> bytes:
     return with_checksum(b"\n".join([msgspec.json.encode(head), *bodies]))
 
 
-def _head(data: bytes) -> _Head:
-    return msgspec.json.decode(data.partition(b"\n")[0], type=_Head)
+def _head(data: bytes) -> _FileHead:
+    return msgspec.json.decode(data.partition(b"\n")[0], type=_FileHead)
 
 
 def _read(path: Path) -> list[OutboxEntry]:

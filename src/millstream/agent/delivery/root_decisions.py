@@ -3,14 +3,14 @@
 DESIGN
 ------
 A thread asks for the news of the job (iMR, 3.3) and adds each answer to a `NewsBoard`, which serves
-this agent and, if it is a parent, those below it. It asks its parent if it has one that answers,
-and else the root. A question waits there for news, and half a second passes between two questions.
-So there are at most two a second, however many nodes there are.
+this agent and, if it is a parent, the nodes below it. It asks its parent if that answers, otherwise
+the root. A question waits there for news, and about half a second passes between two questions. So
+there are about two a second at most, however many nodes there are.
 
 It asks for the accepted panes of this node if the node sends through a parent, and of all nodes
-that others have asked for here. So a parent learns what the nodes below it need, whoever they are.
+that others have asked for here. So a parent learns what the nodes below it need.
 
-Nothing is kept on disk: an agent that starts is told everything that is known. The time at which a
+Nothing is kept on disk: an agent that starts gets everything that is known. The time at which a
 window was opened is by the clock of this process, which only goes forward.
 """
 
@@ -36,7 +36,7 @@ from millstream.windows.placed import PlacedJob
 EVERY = 0.5
 """Seconds between two questions."""
 AFTER_SILENCE = 2.0
-"""Seconds until the next question after one that got no news."""
+"""Seconds between a question that got no news and the next."""
 WAIT = 10
 """Seconds that a question may wait for news."""
 PARENT_WAIT = 2
@@ -46,7 +46,7 @@ AVOIDED = 5.0
 REFUSED = 60.0
 """Seconds for which a parent that refused to answer is not asked for news."""
 ASKED_FOR = 120.0
-"""Seconds for which the panes of a node are asked for, after a question for them came here."""
+"""Seconds for which this agent asks for the panes of a node after others have asked it for them."""
 
 _news = msgspec.json.Decoder(News)
 
@@ -153,7 +153,7 @@ class RootDecisions:
             news = _news.decode(answer.body) if answer.status == 200 else None
         except (*SILENT, msgspec.DecodeError) as error:
             if not self._stopped.is_set():
-                self._unheard(wire, f"nothing is heard from {wire.name}: {error}", AVOIDED)
+                self._unheard(wire, f"no news from {wire.name}: {error}", AVOIDED)
                 self._ways.failed(wire)
             return False
         if news is None:

@@ -47,8 +47,9 @@ class Sender:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`parent` returns the current parent. `failed` is called with a parent that does not
-        answer. `lost` tells whether a former parent was given up for that. `levels` is the number
-        of parents that may be above; each waits half as long as the one above it."""
+        answer. `lost` tells whether a former parent was given up because it did not answer.
+        `levels` is the number of parents that may be above; each waits half as long as the one
+        above it."""
         self._what = f"the panes of job {placed.name!r}"
         self._outbox, self._told, self._clock, self._say = outbox, decisions, clock, say
         self._path = stream_path(placed.panes)
@@ -180,7 +181,7 @@ class Sender:
         return body, key_of(entries, body)
 
     def _goes(self, *, detour: bool) -> None:
-        """Report it if panes take another way than before."""
+        """Report a change of the way that panes take."""
         if detour != self.detour:
             self.detour = detour
             if detour and self._parent is not None:

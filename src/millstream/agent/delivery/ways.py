@@ -1,6 +1,6 @@
 """The way that an agent's messages take: to the root, or to the parent that it has now.
 
-In a tree that is laid by hand the way never changes. Where the root places agents it may
+In a tree that is laid by hand the way never changes. If the root places the agents, it may change
 (`membership`).
 """
 
@@ -28,7 +28,7 @@ class Ways(Protocol):
         """Report that a parent did not answer."""
 
     def lost(self, wire: ServerWire) -> bool:
-        """True if a former parent was given up because it did not answer, to whatever request."""
+        """True if a former parent was given up because it did not answer a request."""
 
 
 class LaidWays:

@@ -1,4 +1,4 @@
-"""An HTTP client for one server, with the standard library alone: an agent has to be small.
+"""An HTTP client for one server, with the standard library only, since an agent must be small.
 
 Every request may be made twice: reads change nothing, and a repeated post counts once. So if the
 server has closed a connection that was kept open, the request is retried at once on a new one. All
@@ -22,6 +22,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from millstream.errors import ClientError
+from millstream.messages.errors import ErrorAnswer
 from millstream.retry_pause import retry_after
 from millstream.trees.messages import Hello, NewsQuestion
 
@@ -74,14 +75,24 @@ def answer_of(status: int, value: object, retry: float | None = None) -> Answer:
     return Answer(status, msgspec.json.encode(value), retry)
 
 
-class _Refused(msgspec.Struct):
+def refusal_of(status: int, error: str, retry: float | None = None) -> Answer:
+    """Returns the answer to a request that is refused, as our own servers send it."""
+    return answer_of(status, ErrorAnswer(error, status), retry)
+
+
+class _RefusedMessage(msgspec.Struct):
     error: str = ""
 
 
 class _Said(msgspec.Struct):
+    """The part of a `PostAnswer`, a `PostRefused` or an `ErrorAnswer` that is read here.
+
+    A proxy may send something else.
+    """
+
     error: str = ""
     refused_count: int = 0
-    refused: list[_Refused] = msgspec.field(default_factory=list)
+    refused: list[_RefusedMessage] = msgspec.field(default_factory=list)
 
 
 class Way(Protocol):
@@ -89,7 +100,7 @@ class Way(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of it in messages."""
+        """Its name in messages."""
 
     def post(self, path: str, body: bytes, key: str) -> Answer:
         """Post NDJSON under an idempotency key. Raises one of SILENT if there is no answer."""
@@ -117,7 +128,7 @@ class ServerWire:
             host, port = parts.hostname, parts.port
             (host or "").encode("idna")
         except ValueError as error:
-            raise ClientError(f"the server's url is not one: {error}; got {url!r}") from None
+            raise ClientError(f"the server's url is not valid: {error}; got {url!r}") from None
         if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
             raise ClientError(
                 "the server's url must be http://HOST:PORT or https://HOST:PORT, with a path or "
@@ -247,8 +258,15 @@ class ServerWire:
             connection.connect()
         except ssl.SSLError as error:
             raise Untrusted(_why_untrusted(error)) from error
+        except OSError as error:
+            why = error.strerror or str(error) or "it takes too long"
+            raise Unreachable(f"no connection to {self.url}: {why}") from error
         self._connections[get_ident()] = connection
         return connection
+
+
+class Unreachable(ConnectionError):
+    """There is no connection to a server."""
 
 
 class Untrusted(OSError):

@@ -23,7 +23,7 @@ Ranges = tuple["array[int]", "array[int]"]
 """The ends of a file's ranges, in order, and their times. Each range begins where the last one
 ended. In a pane of a day there may be hundreds of thousands."""
 MOST = 2_000
-"""From so many entries on, those that are no longer needed are removed from the journal."""
+"""With this many entries or more, those that are no longer needed are removed from the journal."""
 
 
 class FirstSeenTimes:
@@ -44,7 +44,7 @@ class FirstSeenTimes:
         """Stamps `size` bytes from `start` on, and returns the time of those at `start`.
 
         `seen` is the file's size: all bytes without a time up to there get `now`. Times never go
-        back, whatever the clock does.
+        back, even if the clock does.
         """
         ends = self._files[file][0] if file in self._files else ()
         if not ends or ends[-1] < start + size:
@@ -57,13 +57,13 @@ class FirstSeenTimes:
         return self._range(file, start)[0]
 
     def begin_again(self, file: str) -> None:
-        """Forget a file that was truncated or is gone: what it will have is new."""
+        """Forget a file that was truncated or is gone: its future content is new."""
         if file in self._files:
             self._add(file, 0, self._latest)
             self._write_if_there_is_room()
 
     def also(self, file: str, copy: str) -> None:
-        """Give a copy, which is read in place of a file, the same stamps."""
+        """Give a copy that is read in place of a file the same stamps."""
         for end, ts in zip(*self._files.get(file, ()), strict=True):
             self._add(copy, end, ts)
         self._write_if_there_is_room()
@@ -126,7 +126,7 @@ class FirstSeenTimes:
             times.append(ts)
 
     def _load(self) -> None:
-        """Load the journal. A torn last entry was used by no record."""
+        """Load the journal. No record has used a torn last entry, so it is cut off."""
         size = 0
         with self._path.open("rb") as lines:
             for line in lines:

@@ -1,4 +1,4 @@
-"""Cuts chunks into short slices of lines, so that an agent can do other checks between two.
+"""Cuts chunks into short slices of lines, so that an agent can do other things between two slices.
 
 The number of lines in a slice is adapted to how long the last slices took.
 """
@@ -26,7 +26,7 @@ class Slice:
     place: tuple[str, int]
     """The file, and the offset of the first line in it."""
     after: list[bytes]
-    """Some lines that follow in the chunk, only to be looked at."""
+    """Some of the next lines of the chunk, to look ahead."""
 
     def parted(self, size: int) -> tuple[Slice, Slice]:
         """Splits off the lines that begin within the first `size` bytes."""
@@ -70,7 +70,7 @@ class Slicer:
 
 
 def lines_of(chunk: LineChunk) -> list[bytes]:
-    """Returns the lines of a chunk, without their ends; with framing, its records."""
+    """Returns the lines of a chunk without newlines; with framing, its records."""
     lines, framing = chunk.data.split(b"\n"), chunk.file.framing
     if not lines[-1]:
         lines.pop()
@@ -78,5 +78,5 @@ def lines_of(chunk: LineChunk) -> list[bytes]:
 
 
 def size_of(lines: Sequence[bytes]) -> int:
-    """Returns the bytes of lines, with their ends."""
+    """Returns the number of bytes of lines, newlines included."""
     return sum(map(len, lines)) + len(lines)

@@ -12,11 +12,13 @@ from millstream.agent.log.lines import record_reader, time_reader
 from millstream.errors import InputError
 from millstream.model.duration import microseconds, shown_duration
 from millstream.model.source import likely_cause
+from millstream.windows.logs import JUMP
 from millstream.windows.placed import PlacedJob
 
 
 class Misdated(InputError):
-    """A line whose time is rejected. `plausible`: only the lines around it speak against it."""
+    """A line whose time is rejected. `plausible` is True if only the lines around it contradict
+    it."""
 
     def __init__(self, words: str, *, plausible: bool) -> None:
         super().__init__(words)
@@ -24,7 +26,7 @@ class Misdated(InputError):
 
 
 LOOK_AHEAD = 8
-"""A line's time is compared with the times of so many lines after it."""
+"""A line's time is compared with the times of this many lines after it."""
 
 
 class LineTimes:
@@ -33,10 +35,11 @@ class LineTimes:
     def __init__(self, placed: PlacedJob) -> None:
         assert placed.logs is not None
         self.record_of = record_reader(placed.logs)
-        self.time_of = time_reader(placed.logs, placed.name)
+        self.time_of = time_reader(placed.logs, f"logs of job {placed.name!r}")
         """None if records have no time."""
         self._ahead = microseconds(placed.logs.ahead, "logs: ahead")
-        self._jump = microseconds(placed.logs.jump, "logs: jump")
+        jump = JUMP if placed.logs.jump is None else placed.logs.jump
+        self._jump = microseconds(jump, "logs: jump")
         self._unit = placed.logs.unit
         self.doubted: int | None = None
         """How far the last line was ahead of the clock, if it was rejected because no later line
@@ -73,15 +76,19 @@ class LineTimes:
         # The median decides: a single line that is far behind is wrong itself, or late.
         back = sorted(times)[len(times) // 2]
         if ts - back > (self._jump if known is None else abs(back - known)):
+            before = (
+                "the lines after it"
+                if known is None
+                else "the line before it, and the lines after it go back"
+            )
             raise Misdated(
-                f"its time is more than {shown_duration(self._jump)} (logs: jump) after the line "
-                "before it, and the lines after it go back",
+                f"its time is more than {shown_duration(self._jump)} (logs: jump) after {before}",
                 plausible=True,
             )
 
     def _check_last(self, ts: int, known: int | None, now: int) -> None:
-        """Raise Misdated if the last line so far is far after the clock. If the next line is as far
-        ahead, that one is accepted."""
+        """Raise Misdated if the last line so far is far after the clock. If the next line is just
+        as far ahead, it is accepted."""
         latest, ahead = now + self._jump, ts - now
         confirmed = self.doubted is not None and abs(ahead - self.doubted) <= self._jump
         if ts <= latest or confirmed or (known is not None and known > latest):

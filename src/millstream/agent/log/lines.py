@@ -15,8 +15,8 @@ import msgspec
 
 from millstream.errors import InputError
 from millstream.model import time_text
-from millstream.model.line_records import line_reader
-from millstream.model.path import picker
+from millstream.model.line_records import line_reader, not_in
+from millstream.model.path import guarded, picker
 from millstream.model.source import Source
 from millstream.windows.logs import Logs
 
@@ -31,7 +31,7 @@ def wall_clock() -> int:
 
 
 def record_reader(logs: Logs) -> RecordOf:
-    """Returns a function that parses a line, without its end, into a record.
+    """Returns a function that parses a line, without its newline, into a record.
 
     >>> record_reader(Logs(pattern=r"(?P<host>\\S+) (?P<status>\\d+)"))(b"web1 200")
     {'host': 'web1', 'status': '200'}
@@ -44,6 +44,7 @@ def record_reader(logs: Logs) -> RecordOf:
 
 def time_reader(logs: Logs, where: str, wall: Callable[[], int] = wall_clock) -> TimeOf | None:
     """Returns a function that gives a record's time in microseconds; None if records have none.
+    `where` names the log in errors.
 
     >>> logs = Logs(ts="at", time_format="%d/%b/%Y:%H:%M:%S %z")
     >>> time_reader(logs, "here")({"at": "02/Jan/1970:00:00:01 +0000"})
@@ -53,16 +54,16 @@ def time_reader(logs: Logs, where: str, wall: Callable[[], int] = wall_clock) ->
         return None
     if logs.time_format is not None:
         return _by_format(logs, where, wall)
-    # The agent checks itself how far ahead a time may be (`line_times`).
-    source = Source(where, ts=logs.ts, unit=logs.unit, zone=logs.zone)
-    extract = source.extractor()
+    # No `ahead`: `line_times` checks how far ahead a time may be.
+    source = Source("", ts=logs.ts, unit=logs.unit, zone=logs.zone)
+    extract = source.extractor(where)
 
     def plain(record: Any) -> int:
         return extract(record, 0)[0]
 
     if callable(logs.ts):
         return plain
-    return _kept(logs.ts, plain)
+    return _kept(logs.ts, plain, where)
 
 
 def _json(line: bytes) -> Any:
@@ -71,16 +72,16 @@ def _json(line: bytes) -> Any:
     except msgspec.DecodeError as error:
         raise InputError(f"a line must be JSON: {error}") from None
     except UnicodeDecodeError:
-        raise InputError("a line must be UTF-8") from None
+        raise InputError(not_in("utf-8")) from None
 
 
 def _json_in(encoding: str) -> RecordOf:
     return lambda line: _json(line.decode(encoding, "replace").encode())
 
 
-def _kept(path: str, plain: TimeOf) -> TimeOf:
+def _kept(path: str, plain: TimeOf, where: str) -> TimeOf:
     """Caches the times of texts; a value that is not text is read anew each time."""
-    pick, kept = picker(path, "logs: ts", "record"), dict[str, int]()
+    pick, kept = picker(path, f"{where}: ts", "record"), dict[str, int]()
 
     def time_of(record: Any) -> int:
         value = pick(record)
@@ -97,18 +98,9 @@ def _kept(path: str, plain: TimeOf) -> TimeOf:
 
 
 def _by_format(logs: Logs, where: str, wall: Callable[[], int]) -> TimeOf:
-    pick = _calling(logs.ts) if callable(logs.ts) else picker(str(logs.ts), "logs: ts", "record")
-    read = time_text.time_reader(logs.time_format, logs.zone, where)
+    if callable(logs.ts):
+        pick = guarded(logs.ts, f"{where}: ts")
+    else:
+        pick = picker(str(logs.ts), f"{where}: ts", "record")
+    read = time_text.time_reader(logs.time_format, logs.zone, where, until=logs.until)
     return lambda record: read(pick(record), wall())
-
-
-def _calling(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def pick(record: Any) -> Any:
-        try:
-            return function(record)
-        except Exception as error:
-            raise InputError(
-                f"logs: ts: its function raised {type(error).__name__}: {error}"
-            ) from error
-
-    return pick

@@ -14,12 +14,12 @@ PACKED = (".gz", ".bz2", ".xz")
 LEFT_ALONE = (".zst", ".lz4", ".zip")
 """Endings of compressed files that cannot be read."""
 COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
-"""First bytes of compressed files, whatever their names are. Such a file has no lines to read. If
-it is renamed when it is complete, it is looked at again then."""
+"""The first bytes of compressed files, which show what they are even without the ending. Such a
+file has no lines to read. If it gets its ending when it is complete, it is looked at again."""
 
 
 class Listing:
-    """The files that patterns name, by their ids: see `files.id_of`."""
+    """The files that patterns name, by their ids: see `log_files.id_of`."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = patterns
@@ -33,8 +33,8 @@ class Listing:
     def found(self) -> dict[str, Path]:
         """Returns the files that are there now, without compressed ones.
 
-        While a rotation renames files, a list may lack one of them, which would be taken for gone
-        and then for new. So the listing is repeated until two in a row are equal.
+        While a rotation renames files, a list may lack one of them, which would then seem to be
+        gone, and later to be new. So the listing is repeated until two in a row are equal.
         """
         while (listed := self._listed()) != self._last:
             self._last = listed

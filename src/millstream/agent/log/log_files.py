@@ -1,4 +1,4 @@
-"""One file of a log, identified by what it is and not by its name.
+"""One file of a log, identified by its inode and content, not by its name.
 
 A log is renamed, copied and truncated while it is read. So a file is identified by its device and
 inode and by its first bytes. The offset that it was read to is verified by the bytes before it.
@@ -21,7 +21,7 @@ import msgspec
 from millstream.agent.log.multiline_records import Framing
 
 HEAD, TAIL = 256, 64
-"""A file is identified by so many of its first bytes, and of the bytes that were read last."""
+"""A file is identified by this many of its first bytes, and of the bytes that were read last."""
 PIECE = 256 * 1024
 LONGEST = 1024 * 1024
 """A line of more bytes is a dead letter."""
@@ -45,7 +45,7 @@ class Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     written: int = 0
     """When it was last written, in nanoseconds; 0 in marks of older versions."""
     first: int | None = None
-    """The time of its first line, if that has one."""
+    """The time of its first line, if the line has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class LogFile:
         self.first: int | None = None
         """The time of its first line."""
         self._scanned = 0
-        """The offset up to which a line that is too long was searched for its end."""
+        """The offset up to which the end of a line that is too long was searched for."""
         self._tried = -1
         """The size at which a read found no further whole line."""
 
@@ -208,7 +208,7 @@ class LogFile:
         return chunk
 
     def peek(self) -> bytes | None:
-        """Returns the next line, if it is there whole and not longer than 16 KiB."""
+        """Returns the next line, if it is complete and not longer than 16 KiB."""
         try:
             with self._opened():
                 line, end, _ = os.pread(self.fd, 16_384, self.offset).partition(b"\n")
@@ -217,7 +217,7 @@ class LogFile:
         return line.removeprefix(BOM_UTF8) if end else None
 
     def first_line(self) -> bytes | None:
-        """Returns the first line of the file, if it is there whole and not longer than 64 KiB."""
+        """Returns the first line of the file, if it is complete and not longer than 64 KiB."""
         line, end, _ = os.pread(self.fd, 65_536, 0).partition(b"\n")
         return line.removeprefix(BOM_UTF8) if end else None
 
@@ -349,7 +349,7 @@ def gap_after(mark: Mark, why: str) -> LogGap:
 
 
 def gap_of(file: LogFile, why: str) -> LogGap:
-    """Returns the gap that a file leaves which cannot be read any more."""
+    """Returns the gap left by a file that cannot be read any more."""
     return LogGap(str(file.path), file.offset, max(0, file.longest - file.offset), why)
 
 

@@ -1,19 +1,19 @@
 """Follows the log of a node: its files as they grow, are rotated, truncated and deleted.
 
 A pattern names all files of the log: `/var/log/app/access.log*`. They are read one after the other,
-the oldest first: by the time of the first line, if lines have times, else by the time of the last
-write. A file is not identified by its name (see `files`), so:
+the oldest first: by the time of the first line, if lines have times, otherwise by the time of the
+last write. A file is not identified by its name (see `log_files`), so:
 
-- A file renamed by rotation is read on from its offset, and its rest before the new file.
-- A file copied and truncated (`copytruncate`) is read on from the copy, found beside it.
-- A deleted file is held open and read to its end. A minute of silence ends it.
+- A file renamed by rotation is read on from its offset, before the new file.
+- A file copied and truncated (`copytruncate`) is read on in the copy, which is found beside it.
+- A deleted file is held open and read to its end. It is closed after a minute without a write.
 - A file that is truncated without a copy, or that is gone when the agent restarts, leaves a *gap*:
   its unread part is lost. The gap is reported, with the bytes that are known to be missing.
 
 If several files have lines to read, such as two logs of one machine, they are read pane by pane
 (`pane_of`): none runs ahead of the others by more than a pane, so that no file makes the lines of
 another late. Of a compressed file, only the part that was not read before it was compressed is read
-(`packed_files`). A last line without its end waits for it.
+(`packed_files`). An unfinished last line is not read until it is complete.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ LINGER = 60.0
 SILENCE = 1.0
 """Seconds without a write after which the last record of several lines counts as whole."""
 HOLD = 10.0
-"""A new file with the bytes of another is taken for an unfinished copy while it grows, and for so
+"""A new file with the bytes of another counts as an unfinished copy while it grows, and for this
 many seconds after."""
 MOST_OPEN = 256
-"""At most so many files are held open; the others are opened when their turn comes."""
+"""At most this many files are held open; the others are opened when their turn comes."""
 
 FirstTime = Callable[[bytes], int | None]
 """Returns the time of a line, or its pane; None if the line has none."""
@@ -94,6 +94,10 @@ class LogFollower:
             self._resume(mark)
         self.look()
         self._packed.started(self.position())
+        if not position:
+            for name in sorted(self.left_alone):
+                why = "it is compressed, but not as .gz, .bz2 or .xz, or has no such name"
+                gap(LogGap(name, 0, 0, why))
         if stamps is not None:
             here = {file.id for file in self._files} | self._away.keys()
             stamps.keep_only(here | self._listing.found().keys())
@@ -102,6 +106,11 @@ class LogFollower:
     def empty(self) -> bool:
         """True if no file was found yet."""
         return not self._files and not self._held
+
+    @property
+    def torn(self) -> set[str]:
+        """Names of compressed files that have been incomplete for a while."""
+        return self._packed.stuck(self._listing.packed, self._clock())
 
     @property
     def offsets(self) -> dict[str, int]:
@@ -118,7 +127,7 @@ class LogFollower:
         return any(file.id == file_id and file.at_end for file in self._files)
 
     def look(self) -> None:
-        """Look at all files: which have grown or changed, which are new."""
+        """Look at all files, to find those that have grown or changed, and new ones."""
         for file_id in list(self._away):
             self._resume(self._away.pop(file_id))
         now, plain_files = self._clock(), self._listing.found()
@@ -129,7 +138,7 @@ class LogFollower:
             file.missing = path is None
             file.path = path or file.path
             self._look_at(file, now)
-            if plain is not None and file not in self._files:  # a new file has its inode by now
+            if plain is not None and file not in self._files:  # a new file has its inode already
                 plain_files[file.id] = plain
         for file_id in [held_id for held_id in self._held if held_id not in plain_files]:
             self._held.pop(file_id)[0].close()
@@ -258,7 +267,7 @@ class LogFollower:
         self._files.sort(key=lambda other: other.order)
 
     def _begins_again(self, file: LogFile) -> None:
-        """Forget the times of its old records: they do not hold for new ones."""
+        """Forget the times of its old records, which are not those of new ones."""
         self.order.forget(file)
         for stamps in self.stamps:
             stamps.begin_again(file.key)

@@ -5,8 +5,8 @@ by their line ends. The first line of a file begins a record too. A joined recor
 as its lines with their ends, so offsets in a file are counted as for single lines.
 
 The last record of a file counts as whole when the next one begins, when nothing follows, or when
-nothing was written for a while (`following.SILENCE`). A record of more than `MOST_LINES` lines or
-`files.LONGEST` bytes is cut there, and the rest is another record.
+nothing was written for a while (`log_follower.SILENCE`). A record of more than `MOST_LINES` lines
+or `log_files.LONGEST` bytes is cut there, and the rest is another record.
 """
 
 from __future__ import annotations

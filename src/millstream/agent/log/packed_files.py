@@ -1,7 +1,7 @@
 """Reads compressed files of a log: rotated files such as `app.log.2.gz`.
 
-A file is read from an unpacked copy on disk, which has no name. It is unpacked whole and its
-checksum verified before any line of it is used. So a file that is still being written is not read
+A file is read from an unpacked copy on disk, which has no name. It is unpacked completely, and its
+checksum verified, before any line of it is used. So a file that is still being written is not read
 until it is complete.
 
 While an agent runs, rotated files that it has read are compressed. They must not be read again, but
@@ -13,13 +13,13 @@ marks of all files that were read, which include the last ones that are gone:
 - It begins like none of them. At a first start it is read whole, like any file. Later it is new if
   it was written after all files known at the start and, if lines have times, does not begin before
   the newest of those files.
-- It was written before them: it was read long ago, and is left alone.
+- It was written before them: it was read long ago, and is skipped.
 - It was written after those files, but its first line is older than theirs. That is contradictory:
-  perhaps it was compressed again by a tool that does not keep the time of a file. It is left alone,
+  perhaps it was compressed again by a tool that does not keep the time of a file. It is skipped,
   and a gap is reported.
 
-One case cannot be recognised: a file without times in its lines that was read so long ago that its
-mark is no longer kept, and that got a new time of last write, is taken for new.
+One case cannot be recognised: if lines have no times, a file whose mark is no longer kept, because
+it was read too long ago, counts as new when it gets a new time of last write.
 """
 
 from __future__ import annotations
@@ -56,8 +56,10 @@ OPENERS: dict[str, Callable[..., Any]] = {
 PIECE = 1024 * 1024
 AGAIN = 2.0
 """Seconds after which an incomplete file is looked at again."""
+STUCK = 60.0
+"""Seconds after which a file that stays as incomplete as it was is reported."""
 REMEMBERED = 32
-"""The marks of so many files are kept that were read and are gone."""
+"""The number of files whose marks are kept after they were read and are gone."""
 BROKEN = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 
 FirstTime = Callable[[bytes], int | None]
@@ -65,7 +67,7 @@ Verdict = Literal["read", "known", "old", "doubtful"]
 
 
 class TornFile(OSError):
-    """A compressed file is incomplete, or is not one at all."""
+    """A file is an incomplete compressed file, or is not compressed at all."""
 
 
 class UnpackedFile(LogFile):
@@ -137,7 +139,7 @@ class PackedFiles:
         self._torn: dict[str, tuple[int, int, float]] = {}
         """Incomplete files: their size and time of last write, and when they were looked at."""
         self._awaited: set[str] = set()
-        """Incomplete files that are to be read when they are complete."""
+        """Incomplete files that must be read once they are complete."""
         self._first_start = not marks
         self._know(marks)
 
@@ -151,6 +153,11 @@ class PackedFiles:
     def marks(self) -> list[Mark]:
         """The marks of files that were read and are gone or compressed."""
         return list(self._gone)
+
+    def stuck(self, packed: Mapping[str, Path], now: float) -> set[str]:
+        """Returns the names of incomplete files that do not grow any more."""
+        torn = ((packed.get(file_id), tried) for file_id, (_, _, tried) in self._torn.items())
+        return {str(path) for path, tried in torn if path is not None and now - tried >= STUCK}
 
     def settle(self, mark: Mark) -> None:
         """Remember a file that was read: if it is gone, it may come back compressed."""
@@ -178,8 +185,8 @@ class PackedFiles:
         followed: Mapping[str, LogFile],
         now: float,
     ) -> UnpackedFile | LogGap | None:
-        """Looks at a file. Returns it, at the offset to read from; or a gap; or None if nothing of
-        it is to be read now. Raises OSError if it cannot be opened."""
+        """Looks at a file. Returns it, at the offset to read from; or a gap; or None if there is
+        nothing to read from it now. Raises OSError if it cannot be opened."""
         stat = os.stat(path)
         try:
             verdict, mark = self.judge(path, marks, followed)
@@ -280,7 +287,7 @@ def is_copy(path: Path, file: LogFile) -> bool:
                     return False
                 offset += len(piece)
     except BROKEN:
-        pass  # when it is complete it has another time, and is looked at again
+        pass  # once it is complete, its time of last write differs, and it is looked at again
     return True
 
 

@@ -1,4 +1,4 @@
-"""Finds what was read earlier in the files of a log: a copy of a file, a range of positions.
+"""Finds what was read earlier in the files of a log: a file's copy, or the range of two positions.
 
 When a file is copied and truncated, the bytes that were read of it are in the copy, which has
 another inode. So a mark is looked up by the bytes that were read there, as after a restart.
@@ -17,7 +17,7 @@ Place = tuple[LogFile, int, int]
 
 
 def places(files: Iterable[LogFile], start: Sequence[Mark], end: Sequence[Mark]) -> Iterator[Place]:
-    """Locates what lies between two positions, in order.
+    """Locates the byte ranges between two positions, in order.
 
     Raises FileNotFoundError if it is not there any more.
     """

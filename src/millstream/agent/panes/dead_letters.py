@@ -16,7 +16,22 @@ from millstream.errors import MillstreamError
 
 MOST_BYTES = 16 * 1024 * 1024
 SHOWN = 1_000
-"""At most so many bytes of a line are kept."""
+"""At most this many bytes of a line are kept."""
+
+
+class DeadLine(msgspec.Struct):
+    """A line that could not be read or mapped, and the beginning of its text."""
+
+    file: str
+    offset: int
+    error: str
+    line: str
+
+
+class UnreadGap(msgspec.Struct):
+    """A part of the log that could not be read."""
+
+    gap: str
 
 
 class DeadLetters:
@@ -41,23 +56,17 @@ class DeadLetters:
         """Write a line to the file, if there is room."""
         if not self._any:
             self._any, self.first = True, f"{file}, byte {offset:,}: {error[:SHOWN]}"
-        self._write(
-            {
-                "file": file,
-                "offset": offset,
-                "error": error[:SHOWN],
-                "line": line[:SHOWN].decode(errors="replace"),
-            }
-        )
+        text = line[:SHOWN].decode(errors="replace")
+        self._write(DeadLine(file, offset, error[:SHOWN], text))
 
     def gap(self, words: str) -> None:
         """Write a description of a part of the log that could not be read."""
-        self._write({"gap": words})
+        self._write(UnreadGap(words))
 
     def close(self) -> None:
         self._file.close()
 
-    def _write(self, letter: dict[str, object]) -> None:
+    def _write(self, letter: DeadLine | UnreadGap) -> None:
         data = msgspec.json.encode(letter) + b"\n"
         try:
             if self._file.end + len(data) > self._most:

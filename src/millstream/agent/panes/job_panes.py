@@ -1,14 +1,15 @@
-"""Makes one job's panes at an agent, from the lines of a reading of the log (`node_log`).
+"""Makes one job's panes at an agent, from the lines that `node_log` reads.
 
-Several jobs may take the lines of one reading. Each has its own panes, counts, outbox and restart
-point, and knows nothing of the others. A pane that ends is in the outbox, with the position in the
-log after it, before the next slice is taken.
+Several jobs may take the lines of one reader. Each has its own panes, counts, outbox and restart
+point, and is independent of the others. When a pane ends, it is put into the outbox, with the
+position in the log after it, before the next slice is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable, Hashable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from msgspec import structs
 
@@ -16,15 +17,18 @@ from millstream.agent.delivery.outbox import Outbox
 from millstream.agent.job_status import JobStatus, KeptLetters, SendingStatus
 from millstream.agent.limits import Limits
 from millstream.agent.log.first_seen_times import FirstSeenTimes
-from millstream.agent.log.line_slices import Slice, Slicer, size_of
-from millstream.agent.log.log_files import LineChunk, LogGap, Mark
-from millstream.agent.log.log_follower import SILENCE, LogFollower
+from millstream.agent.log.line_slices import Slice, Slicer
+from millstream.agent.log.log_files import LineChunk, LogGap
+from millstream.agent.log.log_follower import SILENCE
 from millstream.agent.log.multiline_records import Framing
-from millstream.agent.log_notices import Telling
+from millstream.agent.log_notices import LogNotices
 from millstream.agent.panes.dead_letters import DeadLetters
+from millstream.agent.panes.log_cursor import LogCursor
 from millstream.agent.panes.pane_pace import Pacing, Windows
 from millstream.agent.panes.pane_reader import FAR, PaneReader
 from millstream.agent.panes.pane_remaker import Remaker
+from millstream.agent.panes.pane_room import PaneRoom
+from millstream.agent.panes.record_stamps import RecordStamps
 from millstream.agent.panes.restart import Restart, restart_from
 from millstream.agent.panes.rounds import Region, Rounds
 from millstream.agent.panes.sent_panes import SentPanes
@@ -32,13 +36,26 @@ from millstream.agent.state import State
 from millstream.agent.surroundings import Surroundings
 from millstream.model.duration import microseconds
 from millstream.windows.panes.message import Message, Why
-from millstream.windows.panes.pane_maker import Making
 from millstream.windows.placed import PlacedJob
 
-MEASURED = 0.25
-"""Seconds between two checks of the memory in use."""
 HELD_BACK = int((SILENCE + 1) * 1_000_000)
 """Microseconds for which the last record may be held back, if records have several lines."""
+
+
+@dataclass
+class LogEnd:
+    """The end of the log, as far as it was reached and reported."""
+
+    reported: int | None
+    """The number of records that were read when the end was last reported."""
+    began: tuple[int, int]
+    """The records that were read, and the gaps, when the agent was started."""
+    reached: bool = False
+    """True if all of the log was read."""
+
+    def is_reported(self, read: int, gaps: int) -> bool:
+        """True if the end was reported before, and nothing has come since."""
+        return self.reported == read and (read, gaps) == self.began
 
 
 class JobPanes:
@@ -60,7 +77,6 @@ class JobPanes:
         assert placed.logs is not None
         self.placed, self._node, self._state, self._outbox = placed, node, state, outbox
         self._limits, self._around, self._sending = limits, around, sending
-        self.folder = state.folder
         self._grace = microseconds(placed.logs.grace, "logs: grace")
         self._lateness = microseconds(placed.logs.lateness, "logs: lateness")
         self.framing: Framing | None = None
@@ -71,10 +87,8 @@ class JobPanes:
         restart = restart_from(outbox.newest())
         self.position = restart.position
         """The position in the log at which it begins to read."""
-        self.follower: LogFollower | None = None
-        """Follows the files of the log; set by the reading."""
-        self._gaps, self._end_told = restart.gaps, restart.over
-        self._began = (restart.read, restart.gaps)
+        self._gaps = restart.gaps
+        self._end = LogEnd(restart.over, (restart.read, restart.gaps))
         self._letters = DeadLetters(state.folder / "dead-letters.jsonl", restart.letters)
         self._pacing = Pacing(placed.job, node, windows, around.clock, around.wall)
         self._rounds = Rounds(placed.job, node, restart)
@@ -92,33 +106,48 @@ class JobPanes:
             choose=self._choose,
             silent=self._rounds.in_rounds,
         )
-        self.first_time, self.place_of = self._reading.first_time, self._reading.place_of
-        self.pane_size = placed.job.span.pane
-        self.stamps: FirstSeenTimes | None = None
-        """The journal of when records without a time were first seen."""
+        journal = None
         if placed.job.span.axis == "time" and not self._reading.has_times:
-            self.stamps = FirstSeenTimes(state.folder / "stamps.jsonl")
-        self._telling = Telling(around.say, node, state.folder)
+            journal = FirstSeenTimes(state.folder / "stamps.jsonl")
+        self._stamps = RecordStamps(journal, limits, around.wall, self._begin_of_pane)
+        self.cursor = LogCursor(Slicer(around.clock), self._stamps)
+        self._room = PaneRoom(self._reading, self._pacing, limits, around)
+        unit = placed.logs.unit if placed.job.span.axis == "time" else None
+        self._notices = LogNotices(around.say, node, unit, state.folder)
         self._remaker = Remaker(
-            placed, node, tree, self._letters, self._pacing, limits, around, self._again
+            placed, node, tree, self._letters, self._pacing, limits, around, self.cursor.again
         )
-        self._slicer = Slicer(around.clock)
-        """Slices lines that are read again."""
-        self._at: tuple[LineChunk, Slice] | None = None
-        """The slice that is being processed, and its chunk."""
-        self._sized = (0, 0)
-        """A number of first lines of that slice, and their bytes."""
-        self._measured = around.clock()
-        self._done = False
 
     @property
     def kin(self) -> Hashable:
-        """Jobs with equal `kin` can share one reading: it gives them the same records, and reads
-        the files in the same order."""
+        """Jobs with equal `kin` can share one reader: it gives them the same records, and reads the
+        files in the same order."""
         assert self.placed.logs is not None
-        like = replace(self.placed.logs, ahead="1d", jump="1h", lateness="0s", grace="250ms")
+        like = replace(self.placed.logs, ahead="1d", jump=None, lateness="0s", grace="250ms")
         job = self.placed.job
         return like, "counted" if job.span.axis in ("records", "bytes") else job.sequence
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the job's state."""
+        return self._state.folder
+
+    @property
+    def pane_size(self) -> int:
+        return self.placed.job.span.pane
+
+    @property
+    def stamps(self) -> FirstSeenTimes | None:
+        """The journal of when records without a time were first seen."""
+        return self._stamps.journal
+
+    def first_time(self, line: bytes) -> int | None:
+        """Returns `LineTimes.first_time` of a line."""
+        return self._reading.first_time(line)
+
+    def place_of(self, line: bytes) -> int | None:
+        """Returns the place of a line on the axis, by its own content; None if it has none."""
+        return self._reading.place_of(line)
 
     @property
     def over(self) -> bool:
@@ -148,8 +177,8 @@ class JobPanes:
             outbox_bytes=self._outbox.bytes,
             paused=self._limits.paused,
             **structs.asdict(self._sending()),
-            waiting_for_files=self.follower is None or self.follower.empty,
-            log_at_end=self._done,
+            waiting_for_files=self.cursor.follower is None or self.cursor.follower.empty,
+            log_at_end=self._end.reached,
             at=self._around.wall(),
         )
 
@@ -167,23 +196,25 @@ class JobPanes:
 
     def take(self, chunk: LineChunk, part: Slice) -> None:
         """Process a slice of lines."""
-        for stamp, lines in self._stamped(chunk, part):
+        for stamp, lines in self._stamps.runs(chunk, part):
             if self._reading.over or self._around.stop.is_set():
                 break
-            self._at, self._sized = (chunk, lines), (0, 0)
+            self.cursor.enter(chunk, lines)
             now = self._around.wall()
             self._reading.take(lines.lines, stamp, lines.place, now, lines.after)
-            self._telling.of_letters(self._letters)
-            self._telling.of_times(self._reading, self._sent.counts)
+            self._notices.of_letters(self._letters)
+            self._notices.of_times(self._reading, self._sent.counts)
+            self._notices.of_unit(self._begin_of_pane(), now)
             self.put()
-            self._pace()
+            self._around.tick()
+            self._room.look()
             self._remake(self._reading.making.pane)
-        self._at = None
+        self.cursor.leave()
 
     def leave_out(self, chunk: LineChunk) -> None:
         """Count a line that is too long to be read."""
         self._reading.leave_out(chunk)
-        self._telling.of_letters(self._letters)
+        self._notices.of_letters(self._letters)
 
     def missing(self, gap: LogGap) -> None:
         """Record a gap: part of the log was lost before it was read."""
@@ -192,7 +223,7 @@ class JobPanes:
         self._letters.gap(str(gap))
 
     def idle(self, seen: int) -> None:
-        """End the panes that are over by `seen`: all that the log had then was read."""
+        """End the panes that are over by `seen`: all lines that the log had then were read."""
         span, reading = self.placed.job.span, self._reading
         if span.axis == "time":
             if reading.making.pane is None:
@@ -214,8 +245,8 @@ class JobPanes:
         """End the open panes and report, once, that the log is over: nothing follows."""
         reading, span = self._reading, self.placed.job.span
         read = reading.making.read
-        if self._end_told == read and (read, self._gaps) == self._began:
-            return  # it was reported before, and nothing has come since
+        if self._end.is_reported(read, self._gaps):
+            return
         if reading.making.pane is None and reading.making.dead:  # no line had a time
             reading.begin(span.pane_of(self._around.wall() if span.axis == "time" else 0))
         if reading.making.pane is None:
@@ -229,7 +260,7 @@ class JobPanes:
             reading.end((reading.panes.newest.pane or 0) + 1)
         self._remake(None)
         if not self._around.stop.is_set():
-            self._end_told = read
+            self._end.reported = read
             assert reading.panes.oldest is not None
             self._ended(reading.panes.over(reading.panes.oldest), 0)
 
@@ -237,7 +268,7 @@ class JobPanes:
         """Report that the log ended before every pane, unless part of it was lost. The node has no
         current pane yet: lines that come later may have any time."""
         if not self._gaps and not self._around.stop.is_set():
-            self._end_told = 0
+            self._end.reported = 0
             first = -self.placed.job.span.furthest
             self._ended(self._reading.panes.over(first), 0)
 
@@ -247,86 +278,27 @@ class JobPanes:
         if self._reading.over:
             self._remake(None)
             at_end = True
-        self._done = at_end and not self._around.stop.is_set()
+        self._end.reached = at_end and not self._around.stop.is_set()
         self.tell()
 
     def close(self) -> None:
         self._letters.close()
-        if self.stamps is not None:
-            self.stamps.close()
+        self._stamps.close()
 
     def put(self) -> None:
         """Put the panes that have ended into the outbox."""
-        position, stamps = self._sent.put(), self.stamps
-        if position is not None and stamps is not None:
-            self._limits.when_there_is_room(lambda: stamps.forget(position))
+        position = self._sent.put()
+        if position is not None:
+            self._stamps.forget(position)
 
-    def _stamped(self, chunk: LineChunk, part: Slice) -> Iterator[tuple[int, Slice]]:
-        """Splits a slice into runs of lines with one stamp each.
-
-        A line without a time of its own is stamped with when it was first seen
-        (`first_seen_times`).
-        """
-        stamps, file = self.stamps, chunk.file
-        if stamps is None:
-            yield self._around.wall(), part
-            return
-        end, stamped = chunk.start + chunk.size, [0]
-        while part.lines:
-            place = part.place[1]
-
-            def stamp(stamps: FirstSeenTimes = stamps, place: int = place) -> None:
-                seen = self._first_seen()
-                stamped[0] = stamps.stamp(file.key, place, end - place, file.size, seen)
-
-            if not self._limits.when_there_is_room(stamp):
-                return  # the agent was stopped
-            same, part = part.parted(stamps.until(file.key, place) - place)
-            yield stamped[0], same
-
-    def _first_seen(self) -> int:
-        """Returns the time for a record that has none: now.
-
-        Such a record is never late: it belongs to no pane that has ended, even if the clock was
-        set back.
-        """
-        pane, now = self._reading.making.pane, self._around.wall()
-        return now if pane is None else max(now, pane * self.placed.job.span.pane)
-
-    def _pace(self) -> None:
-        """After a slice: give up open panes that are not wanted any more, or have no room."""
-        self._around.tick()
-        reading = self._reading
-        wanted = [making for making in reading.panes.all if making.given_up is None]
-        if not wanted or reading.over:
-            return
-        for making in wanted[:-1]:
-            if making.pane is not None and self._pacing.cancelled(making.pane):
-                reading.give_up(making, "cancelled")
-        newest = wanted[-1]
-        if newest is reading.panes.all[-1] and newest.pane is not None:
-            why = self._pacing.look(newest.pane, reading.part_done)
-            if why is not None:
-                reading.give_up(newest, why)
-                return
-        if self._around.clock() - self._measured >= MEASURED:
-            self._measured = self._around.clock()
-            self._make_room(wanted)
-
-    def _make_room(self, wanted: list[Making]) -> None:
-        """Give up panes that do not fit into memory, those with the most keys first."""
-        largest = sorted(wanted, key=lambda making: len(making.partials))
-        while largest and not self._limits.fits():
-            making = largest.pop()
-            self._around.say(
-                f"pane {making.pane} does not fit into memory (--memory), and is given up"
-            )
-            self._reading.give_up(making, "memory")
-            if not largest:
-                self._limits.made_room()
+    def _begin_of_pane(self) -> int | None:
+        """Returns where the current pane begins on the axis; None if there is none."""
+        pane = self._reading.making.pane
+        return None if pane is None else pane * self.placed.job.span.pane
 
     def _choose(self, pane: int) -> Why | None:
-        """Returns why a pane that begins is not to be made, or not now; None if it is."""
+        """Returns the reason not to make a pane that begins, or not now; None if it must be
+        made."""
         for late, count in self._excess.items():
             self._reading.making.late[late] = count
         self._excess = {}
@@ -338,13 +310,13 @@ class JobPanes:
         manifest = message.nodes[self._node]
         self._here = Restart(
             pane=None if self._reading.panes.oldest is None else message.until,
-            position=self._position(index),
+            position=self.cursor.position(index),
             read=making.read,
             read_bytes=making.read_bytes,
             outside=making.outside,
             letters=self._letters.state,
             gaps=self._gaps,
-            over=self._end_told,
+            over=self._end.reported,
             gap_to=self._reading.gap_to,
             open=self._reading.panes.carried(message.until),
         )
@@ -366,24 +338,3 @@ class JobPanes:
                 break
             self._sent.send(message, self._here)
             self.put()
-
-    def _again(self, region: Region) -> Iterator[tuple[LineChunk, int, Slice | None]]:
-        """Reads the lines of a region again. A slice of None stands for a line that is too long."""
-        assert self.follower is not None
-        for chunk in self.follower.again(region.start.position, region.end):
-            if chunk.too_long:
-                yield chunk, 0, None
-                continue
-            for part in self._slicer.slices(chunk):
-                for stamp, lines in self._stamped(chunk, part):
-                    yield chunk, stamp, lines
-
-    def _position(self, index: int) -> list[Mark]:
-        """Returns the position in the log before a line of the current slice."""
-        assert self.follower is not None
-        if self._at is None:
-            return self.follower.position()
-        chunk, part = self._at
-        known, size = self._sized
-        self._sized = (index, size + size_of(part.lines[known:index]))
-        return self.follower.position(chunk, part.offset + self._sized[1])

@@ -1,8 +1,8 @@
 """The panes of a node that have not ended: several, if records may be out of order (`lateness`).
 
 A pane ends when a record comes whose time is `lateness` or more after the end of the pane. Until
-then each record goes into its own pane, in whatever order they come. So when a pane ends, later
-panes may have records already. They are written with the restart point (`carried`): an agent that
+then each record goes into its own pane, in any order of arrival. So when a pane ends, later panes
+may have records already. They are written with the restart point (`carried`): an agent that
 resumes there reads exactly the lines after the last one that it took.
 
 A node counts the records that it has read. At the end of a pane it reports how many of them are in
@@ -87,7 +87,7 @@ class OpenPanes:
         self.oldest = self.ended_by(position)
 
     def enter(self, pane: int) -> bool:
-        """Let lines go into a pane. True if it is a new one."""
+        """Make a pane the one that lines go into. True if it is new."""
         old = self.making
         if old.pane == pane:
             return False
@@ -158,8 +158,8 @@ class OpenPanes:
         return message
 
     def _run(self, pane: int, until: int) -> Message:
-        """Returns the message of a run of empty panes; if `pane` equals `until`, of where the node
-        is."""
+        """Returns the message of a run of empty panes. If `pane` equals `until`, it only says where
+        the node is."""
         return replace(self._maker.begun(Making(pane=pane, read=self._told)), until=until)
 
     def _carried(self, making: Making) -> CarriedPane:

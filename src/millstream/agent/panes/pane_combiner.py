@@ -40,7 +40,7 @@ def _pairs(job: Job, record: Any) -> list[tuple[str, Any]]:
 
 
 def _counting(job: Job, algebra: Algebra) -> Combine:
-    """For an algebra that does not look at values: its keys are counted."""
+    """For an algebra that ignores values: only its keys are counted."""
     counted, merge = algebra.counted, algebra.merge
     assert counted is not None
 

@@ -1,10 +1,11 @@
-"""Decides which panes an agent makes: none that is not wanted any more or would be too late.
+"""Decides which panes an agent makes: it skips those that are not wanted or would be too late.
 
-The root says which windows it has opened and closed. A pane all of whose windows are closed is
-*cancelled* (iMR, 3.3). When time is short, or only a sample is wanted, `shedder` decides
-(3.4, 4.2). The deadline of a window is its latency after it was opened. The deadline of a window
-that ends while the agent runs is its latency after that end, whenever it is opened: otherwise a
-node that falls behind its log would open windows later and later, and never be late.
+The root says which windows it has opened and closed. A pane is *cancelled* if all of its windows
+are closed and will not be corrected (iMR, 3.3). When time is short, or only a sample is wanted,
+`shedder` decides (3.4, 4.2). The deadline of a window is its latency after it was opened. If a
+window ends while the agent runs, its deadline is its latency after that end, no matter when it is
+opened. Otherwise a node that falls behind its log would open windows later and later, and never be
+late.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from millstream.windows.panes.message import Why
 from millstream.windows.panes.shedder import Shedder
 
 LAG = 2.0
-"""Seconds after which, at the latest, an agent learns that a window was opened."""
+"""An agent learns within this many seconds that a window was opened."""
 REMEMBERED = 1_000
-"""At most so many windows that the node has reached are remembered."""
+"""At most this many windows that the node has reached are remembered."""
 
 
 class Windows(Protocol):
-    """The root's windows, as far as they are known here: see `told.Told`."""
+    """The root's windows, as far as they are known here: see `RootDecisions`."""
 
     def closed(self, window: int) -> bool: ...
 
@@ -56,7 +57,8 @@ class Pacing:
         self._given_up = False
 
     def choose(self, pane: int, *, later: bool = False) -> Why | None:
-        """Returns why a pane that begins now is not to be made, or only `later`; None if it is."""
+        """Returns the reason not to make a pane that begins now; None if it must be made. With
+        `later` it is not made now, but may be made later."""
         now = self._clock()
         if self._pane is not None:
             self._shedder.ended(self._pane, now, made=not self._given_up)
@@ -71,7 +73,7 @@ class Pacing:
         return why
 
     def look(self, pane: int, part_done: float) -> Why | None:
-        """Returns why the current pane is to be given up; None if it is not. `part_done` is the
+        """Returns the reason to give up the current pane; None if there is none. `part_done` is the
         fraction of the pane that was read."""
         if self._given_up:
             return None
@@ -102,12 +104,21 @@ class Pacing:
         return None if self._skip_to is None else "shed"
 
     def cancelled(self, pane: int) -> bool:
-        """True if the root has closed all windows that have the pane."""
-        return all(map(self._windows.closed, self._job.span.windows_of(pane)))
+        """True if the root has closed all windows that have the pane, and will not correct them."""
+        windows = self._job.span.windows_of(pane)
+        return all(map(self._windows.closed, windows)) and not any(map(self._corrected, windows))
+
+    def _corrected(self, window: int) -> bool:
+        """True if a closed window is corrected by panes that come now. With a latency or a fidelity
+        the panes of closed windows are given up: the node catches up, or is spared the work."""
+        job = self._job
+        if not job.corrections or job.latency is not None or job.fidelity is not None:
+            return False
+        return not self._windows.closed(window + job.corrections)
 
     def _deadline(self, pane: int) -> float | None:
-        """Returns the latest deadline of the open windows that have the pane; None if one of them
-        is not known to be opened, or there are none."""
+        """Returns the latest deadline of the windows of the pane that are not closed. None if there
+        are none, or if the opening of one is not known."""
         assert self._latency is not None
         opened = [
             self._opened(window)

@@ -2,10 +2,10 @@
 
 A run of lines that belong to the current pane takes the fast path: parse, map, combine, and nothing
 else. A line that ends a pane, that is late, that cannot be parsed or that the job does not take
-goes the slow path, alone. In a pane that was given up only times are parsed; if panes are counted
-in records or bytes, not even those. Empty lines are not records.
+goes the slow path, alone. In a pane that was given up, only times are parsed, and not even those if
+panes are counted in records or bytes. Empty lines are not records.
 
-With `lateness` several panes are open (`open_panes`); a record of another one makes it current.
+With `lateness` several panes are open (`open_panes`). A record makes its pane the current one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from millstream.windows.panes.pane_maker import Maker, Making
 from millstream.windows.placed import PlacedJob
 
 FAR = 1 << 62
-Where = tuple[str, int]  # a file, and a byte of it
+Where = tuple[str, int]  # a file, and an offset in it
 Ended = Callable[[Message, int], None]
 """Takes a message, and the index of the line that comes after its panes."""
 
@@ -46,7 +46,7 @@ class PaneReader:
         choose: Callable[[int], Why | None],
         silent: bool = False,
     ) -> None:
-        """`choose` returns why a pane that begins is not to be made; None if it is. `silent`: dead
+        """`choose` returns the reason not to make a pane that begins, or None. `silent`: dead
         letters of such panes are not kept, since the panes may be made later."""
         assert placed.logs is not None
         self._span = placed.job.span
@@ -233,7 +233,7 @@ class PaneReader:
         return lambda record, ts: self._position(0)
 
     def _position(self, last: int) -> int:
-        """Returns how far the axis was read, if `last` is the newest time or number."""
+        """Returns the position reached on the axis. `last` is the newest time or number."""
         if self._span.axis == "records":
             return self.making.read + self.making.outside
         return self.making.read_bytes if self._span.axis == "bytes" else last
@@ -334,7 +334,7 @@ class PaneReader:
     def _take_alone(
         self, lines: Sequence[bytes], at: int, stamp: int, where: Where, now: int
     ) -> bool:
-        """Process one line (slow path). False if its pane is the current one only now: retry it."""
+        """Process one line (slow path). False if its pane was only made current: try it again."""
         line, making = lines[at], self.making
         if not line:
             return True
@@ -351,7 +351,7 @@ class PaneReader:
             pane = self._span.pane_of(position)
             if self._span.axis == "time" and pane != making.pane:
                 self._times.check_ahead(position, now)
-            # In rounds a log is read again, and must give the same. So lines are not compared.
+            # In rounds a log is read again with the same result. So lines are not compared.
             if self._span.axis == "time" and not self._silent:
                 following = (*lines[at + 1 : at + 1 + LOOK_AHEAD], *self._after)[:LOOK_AHEAD]
                 known = None if making.pane is None else self._last

@@ -2,8 +2,8 @@
 
 It is stored in the outbox with each pane that ends. It has the position in the log after the pane,
 the counts up to there, and the content of open panes from lines before that position. Everything
-after the position is read again. So nothing is lost and nothing counted twice, whenever the agent
-is killed.
+after the position is read again. So nothing is lost and nothing is counted twice, no matter when
+the agent is killed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from millstream.windows.panes.pane_maker import Making
 
 
 class CarriedPane(msgspec.Struct, frozen=True, kw_only=True):
-    """A pane that was open at the restart point: see `windows.pane_maker.Making`."""
+    """A pane that was open at the restart point: see `windows.panes.pane_maker.Making`."""
 
     pane: int
     records: int
@@ -41,7 +41,7 @@ class CarriedPane(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of records, by what became of them."""
+    """Numbers of records by outcome."""
 
     on_time: int = 0
     late: int = 0
@@ -107,7 +107,7 @@ class Restart(msgspec.Struct, forbid_unknown_fields=True):
         described = msgspec.structs.asdict(self)
         described["position"] = msgspec.to_builtins(self.position)
         described["counts"] = asdict(self.counts)
-        # Older versions do not know these, and can be put back without them.
+        # Left out if empty: older versions do not know these fields, and may be installed again.
         if not self.open:
             del described["open"]
         if not self.counts.misdated:

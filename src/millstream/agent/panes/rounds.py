@@ -63,7 +63,7 @@ class Rounds:
         return ahead
 
     def later(self, pane: int) -> bool:
-        """True if a pane is not to be made when the log first comes to it."""
+        """True if a pane must not be made when the log first comes to it."""
         if not self.in_rounds:
             return False
         return self.was_sent(pane) or round_of(self._job, self._node, pane) > 0
@@ -108,13 +108,13 @@ class Rounds:
         return [self._regions[deferred] for deferred in ready]
 
     def send(self, message: Message, here: Restart, counts: Counts) -> Restart:
-        """Returns the restart point after a message. `here` is how far the log was read, `counts`
-        are those of all messages sent; both include this message."""
+        """Returns the restart point after a message. `here` is the point up to which the log was
+        read, `counts` are those of all messages sent. Both include this message."""
         self._regions.pop(message.pane, None)
         base = here
         if self._regions:
             base = self._regions[min(self._regions)].start
-        if base.pane is not None:  # else the log is empty so far
+        if base.pane is not None:  # otherwise the log is empty so far
             if message.until > base.pane:
                 self._sent[message.pane] = (message.until, counts_of(message, self._node))
             self._sent = {first: sent for first, sent in self._sent.items() if sent[0] > base.pane}

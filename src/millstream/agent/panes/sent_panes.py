@@ -40,7 +40,7 @@ class SentPanes:
         """The position in the log after the last of them."""
 
     def send(self, message: Message, here: Restart) -> None:
-        """Queue a message for the next `put`. `here` is how far the log was read."""
+        """Queue a message for the next `put`. `here` is the point up to which the log was read."""
         message, body = fitted(message, self._say)
         manifest = message.nodes[self._node]
         self.counts.add(manifest)

@@ -7,11 +7,12 @@ until its patience is over. Then it merges their partials and sends them as one 
 that comes after that is sent on as it came: *fast-forwarded*. A node that says where it begins has
 no panes before that.
 
-The root takes a message if it has none of its panes yet, and else ignores the whole message. A node
-whose pane was not taken sends it again, by itself. So each pane of each node counts once, provided
-that parents keep to one rule: **a message goes into one other message whole, or is sent on as it
-came**. So messages are merged only if they are of the same panes. A run of empty panes is never
-cut: its node would send the whole run again, and the root would ignore the part that it lacks.
+The root takes a message if it has none of its panes yet; otherwise it ignores the whole message. A
+node whose pane was not taken sends it again, by itself. So each pane of each node counts once,
+provided that parents follow one rule: **a message is merged as a whole into one other message, or
+is sent on as it came**. So messages are merged only if they are of the same panes. A run of empty
+panes is never cut: its node would send the whole run again, and the root would ignore the part that
+it lacks.
 
 A message whose nodes are all among the nodes held for its panes is a repeat, and is dropped. If
 only some of the nodes overlap, the message is forwarded unchanged. The root accepts the first of
@@ -41,7 +42,7 @@ PATIENCE = 5.0
 
 
 class Heard(msgspec.Struct):
-    """A message as a parent reads it: see `windows.message.Message`."""
+    """A message as a parent reads it: see `windows.panes.message.Message`."""
 
     pane: int
     until: int
@@ -60,7 +61,7 @@ _partials = msgspec.json.Decoder(dict[str, Any])
 
 
 def heard(line: bytes) -> Heard:
-    """Parses a line into a message. Raises msgspec's DecodeError, a ValueError, if it is none."""
+    """Parses a line into a message. Raises msgspec's DecodeError, a ValueError, if that fails."""
     message = _decoder.decode(line)
     message.line = line
     return message
@@ -97,8 +98,8 @@ class ActivePanes:
         patience: float,
         unwanted: Callable[[int], bool] = lambda pane: False,
     ) -> None:
-        """`nodes` are those to wait for, with the parent itself. A pane is `unwanted` if its
-        windows are closed: its messages are sent on unmerged."""
+        """`nodes` are the nodes to wait for, the parent itself included. A pane is `unwanted` if
+        its windows are closed: its messages are sent on unmerged."""
         self._job = job
         self.patience = patience
         """Seconds for which a pane is held."""
@@ -213,9 +214,9 @@ class ActivePanes:
 def together(job: Job, messages: list[Heard]) -> list[bytes]:
     """Merges messages of the same panes and of different nodes into one line.
 
-    They stay as they came if one line cannot hold them, or if merging fails: the root merges too,
-    and reports the error. The bounds of a sample need the values of each node apart. For a job with
-    such bounds (`job.apart`), only messages without values are merged.
+    They stay as they came if they do not fit into one line, or if merging fails: the root merges
+    too, and reports the error. The bounds of a sample need the values of each node separately. For
+    a job with such bounds (`job.apart`), only messages without values are merged.
     """
     if job.apart:
         valued = [message.line for message in messages if message.partials != _NOTHING]

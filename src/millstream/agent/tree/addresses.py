@@ -13,7 +13,8 @@ ANYWHERE = ("0.0.0.0", "::")
 def advertised(place: tuple[str, int], secure: bool, root: str) -> str:
     """Returns the URL of a server that listens at `place`.
 
-    If it listens on all addresses, the URL has the address of this machine towards the root.
+    If it listens on all addresses, the URL has the address from which this machine reaches the
+    root.
 
     >>> advertised(("127.0.0.1", 8480), False, "http://root:8470")
     'http://127.0.0.1:8480'

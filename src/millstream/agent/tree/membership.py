@@ -15,7 +15,7 @@ from threading import Condition, Thread
 import msgspec
 
 from millstream.agent.delivery.outbox import Say
-from millstream.agent.delivery.wire import SILENT, Answer, ServerWire, answer_of
+from millstream.agent.delivery.wire import SILENT, Answer, ServerWire, answer_of, refusal_of
 from millstream.agent.job_host import JobHost, JobHosting
 from millstream.trees.messages import Hello, HelloAnswer, JobTicket, Seat
 from millstream.trees.tree_member import Greeting, TreeMember
@@ -23,12 +23,12 @@ from millstream.trees.tree_member import Greeting, TreeMember
 ANSWER_WITHIN = 5.0
 """Seconds that a parent may take to answer."""
 UNPLACED = HelloAnswer(every=60.0)
-"""Stands for the answer of a root that does not place agents."""
+"""The answer that is assumed of a root that does not place agents."""
 
 _hello = msgspec.json.Decoder(Hello)
 _answer = msgspec.json.Decoder(HelloAnswer)
 Connect = Callable[[str, str], ServerWire]
-"""Makes a connection from a URL and a name for messages."""
+"""Makes a connection, given a URL and a name for messages."""
 
 
 class Membership:
@@ -83,7 +83,7 @@ class Membership:
 
     @property
     def hosts(self) -> bool:
-        """True if it runs the jobs that the root wants; else this agent has its own."""
+        """True if it runs the jobs that the root wants; otherwise it has its own jobs."""
         return self._hosting is not None
 
     def host(self, host: JobHost) -> None:
@@ -92,7 +92,7 @@ class Membership:
         self._hosting = JobHosting(host, self._root, self._say, self._clock)
 
     def children(self, job: str) -> set[str]:
-        """Returns the children that are there and run a job."""
+        """Returns the children that are alive and run a job."""
         with self._changed:
             return self._member.children(job, self._clock())
 
@@ -101,7 +101,7 @@ class Membership:
         return len(self._member.path)
 
     def runs(self, *tickets: JobTicket) -> None:
-        """Set the jobs that this agent runs; the next hello tells those above."""
+        """Set the jobs that this agent runs; the next hello reports them."""
         with self._changed:
             self._member.jobs = sorted(tickets)
 
@@ -110,9 +110,9 @@ class Membership:
         try:
             hello = _hello.decode(body)
         except msgspec.DecodeError as error:
-            return answer_of(400, {"error": f"the body must be an agent's hello as JSON: {error}"})
+            return refusal_of(400, f"the body must be an agent's hello as JSON: {error}")
         if hello.member.node != node:
-            return answer_of(400, {"error": f"the hello must be of node {node[:100]!r}"})
+            return refusal_of(400, f"the hello must be of node {node[:100]!r}")
         with self._changed:
             return answer_of(200, self._member.heard(hello, self._clock()))
 
@@ -158,14 +158,7 @@ class Membership:
 
     def _greet(self, greeting: Greeting) -> None:
         wire = self._greeted if greeting.by_root else self._wire_of(greeting.seat)
-        try:
-            answer = wire.hello(greeting.hello)
-            reply = _answer.decode(answer.body) if answer.status == 200 else None
-            if reply is None and greeting.by_root and answer.status in (404, 405):
-                reply = UNPLACED
-            why = "" if reply is not None else answer.sentence()
-        except (*SILENT, msgspec.DecodeError) as error:
-            reply, why = None, str(error) or type(error).__name__
+        reply, why = _reply_to(greeting, wire)
         with self._changed:
             if self._stopped:
                 return
@@ -185,6 +178,8 @@ class Membership:
             self._say(f"node {after.parent!r} at {after.url} is the parent now")
         elif after is None and before is not None and reply is not None:
             self._say("there is no parent any more: messages go to the root")
+        if wanted is None and greeting.by_root and reply not in (None, UNPLACED):
+            wanted = []  # the root says so by ordering nothing
         if self._hosting is not None and wanted is not None:
             self._hosting.follow(wanted)
             self.runs(*self._hosting.running.values())
@@ -200,3 +195,19 @@ class Membership:
             self._said = sentence
             if sentence:
                 self._say(sentence)
+
+
+def _reply_to(greeting: Greeting, wire: ServerWire) -> tuple[HelloAnswer | None, str]:
+    """Says hello, and returns the answer; or None, and why there is none."""
+    try:
+        answer = wire.hello(greeting.hello)
+        if answer.status == 200:
+            return _answer.decode(answer.body), ""
+    except (*SILENT, msgspec.DecodeError) as error:
+        return None, str(error) or type(error).__name__
+    if greeting.by_root and answer.status in (404, 405):
+        return UNPLACED, ""
+    why = answer.sentence()
+    if answer.status == 401:
+        why += "; the agent takes it from --token-file or MILLSTREAM_TOKEN"
+    return None, why

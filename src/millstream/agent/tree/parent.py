@@ -7,12 +7,12 @@ which of the two it talks to. A parent keeps messages in memory only. Status 200
 message will be sent on if this process lives; the child keeps it until the root reports that it was
 accepted. The agent's own panes come the same way, as a post that needs no connection.
 
-When as much waits here as memory allows, further posts are refused with 503 until some of it is
-gone. So a root that takes nothing stops its parents, they stop their children, and those stop
+When the waiting messages reach the memory limit, further posts are refused with 503 until some have
+been sent. So a root that takes nothing stops its parents, they stop their children, and those stop
 reading.
 
-One thread sends messages on: to this agent's own parent or, if it has none or that one is gone, to
-the root. Messages that are refused for good are dropped: their nodes will send them to the root
+One thread sends messages on: to this agent's own parent or, if there is none or it is gone, to the
+root. Messages that are refused for good are dropped: their nodes will send them to the root
 themselves, and get its refusal. The children, and the number of parents above, may change at any
 time.
 """
@@ -34,9 +34,10 @@ from millstream.agent.delivery.delivery_attempt import DeliveryAttempt
 from millstream.agent.delivery.outbox import GROUP_BYTES, Say
 from millstream.agent.delivery.root_decisions import RootDecisions
 from millstream.agent.delivery.ways import Ways
-from millstream.agent.delivery.wire import Answer, ServerWire, answer_of, stream_path
+from millstream.agent.delivery.wire import Answer, ServerWire, answer_of, refusal_of, stream_path
 from millstream.agent.tree.active_panes import ActivePanes, Heard, heard, patience_of
 from millstream.errors import ClientError
+from millstream.messages.streams import PostAnswer
 from millstream.windows.placed import PlacedJob
 
 GONE_AFTER = 10.0
@@ -44,11 +45,11 @@ GONE_AFTER = 10.0
 RETRY = 1.0
 """Seconds after which a child that was refused may try again."""
 IDLE = 5.0
-"""Seconds between two checks of who the children are, while nothing comes."""
+"""Seconds between two checks of the list of children, while nothing comes."""
 
 
 class Parent:
-    """The merging half of an agent, for one job; for the agent's own panes it is a `Way`."""
+    """The merging half of an agent, for one job. For the agent's own panes it is a `Way`."""
 
     def __init__(
         self,
@@ -141,21 +142,19 @@ class Parent:
             try:
                 messages.append(self._checked(line))
             except ValueError as error:
-                return answer_of(422, {"error": f"nothing was accepted: line {number}: {error}"})
+                return refusal_of(422, f"nothing was accepted: line {number}: {error}")
         if not messages:
-            return answer_of(400, {"error": "the body is empty; send one message a line as NDJSON"})
+            return refusal_of(400, "the body is empty; send one message a line as NDJSON")
         with self._changed:
             if self._stopping is not None:
-                return answer_of(503, {"error": f"{self.name} is about to end"}, RETRY)
+                return refusal_of(503, f"{self.name} is about to end", RETRY)
             if self.held + len(body) > self._most and self.held:
-                return answer_of(503, {"error": f"{self.name} holds {self.held} bytes"}, RETRY)
+                return refusal_of(503, f"{self.name} holds {self.held} bytes", RETRY)
             for message in messages:
                 self._active.put(message, self._clock())
             self._changed.notify_all()
-        taken = {"accepted": len(messages), "refused": [], "refused_count": 0}
-        return answer_of(
-            200, {"stream": self._placed.panes, **taken, "first": None, "repeated": False}
-        )
+        taken = PostAnswer(self._placed.panes, len(messages), [], 0, first=None, repeated=False)
+        return answer_of(200, taken)
 
     def _checked(self, line: bytes) -> Heard:
         """Parses the message of a line. Raises ValueError if it does not belong here."""

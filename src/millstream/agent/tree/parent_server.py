@@ -1,7 +1,7 @@
 """The HTTP server of a parent, for its children only. Its owner makes the answers.
 
 A child must send the token if there is one. A parent that other machines can reach must have one.
-GET /healthz needs no token: it says only that the parent is there.
+GET /healthz needs no token: it says only that the parent is alive.
 """
 
 from __future__ import annotations
@@ -18,17 +18,15 @@ from pathlib import Path
 from threading import BoundedSemaphore, Thread
 from typing import Any, ClassVar
 
-import msgspec
-
 from millstream.agent.delivery.bodies import LONGEST
 from millstream.agent.delivery.outbox import GROUP_BYTES
-from millstream.agent.delivery.wire import Answer
+from millstream.agent.delivery.wire import Answer, refusal_of
 from millstream.errors import CommandError
 
 LONGEST_BODY = max(GROUP_BYTES, LONGEST) + (1 << 20)
 """The largest body that is accepted; more than any agent sends at once."""
 BODIES = 4
-"""At most so many large bodies are read at once: no memory limit counts them."""
+"""At most this many large bodies are read at once, since no memory limit counts them."""
 SMALL = 64 << 10
 """Bodies up to this size are read without that limit: a question for news, or a hello, may wait for
 its answer, and must not hold up others."""
@@ -56,7 +54,7 @@ Answering = Callable[[ChildRequest], Answer]
 
 
 class ParentServer:
-    """Listens as soon as it is made, so that its address is known. Answers once it is started."""
+    """Listens once it is created, so that its address is known. Answers once it is started."""
 
     def __init__(
         self,
@@ -69,12 +67,12 @@ class ParentServer:
         host, port = _place(address)
         if not _is_loopback(host) and (token is None or len(token) < SHORTEST_TOKEN):
             raise CommandError(
-                f"--serve {address}: {host} can be reached from other machines, and then a token "
-                f"of at least {SHORTEST_TOKEN} characters must guard it: set MILLSTREAM_TOKEN, as "
-                "for the root"
+                f"--serve {address}: {host} can be reached from other machines, so a token of at "
+                f"least {SHORTEST_TOKEN} characters must guard it: set MILLSTREAM_TOKEN, as for "
+                "the root"
             )
         try:
-            self._server = _Server((host, port), _Handler)
+            self._server = _ChildrenServer((host, port), _Handler)
         except OSError as error:
             raise CommandError(
                 f"--serve {address}: cannot listen there: {error.strerror or error}"
@@ -103,7 +101,7 @@ class ParentServer:
         self._server.server_close()
 
 
-class _Server(ThreadingHTTPServer):
+class _ChildrenServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 64
@@ -119,7 +117,7 @@ class _Server(ThreadingHTTPServer):
     def get_request(self) -> tuple[socket.socket, Any]:
         connection, place = super().get_request()
         if self.context is not None:
-            # The connection's own thread makes the handshake, with its first read.
+            # The handshake happens in the connection's own thread, with its first read.
             connection = self.context.wrap_socket(
                 connection, server_side=True, do_handshake_on_connect=False
             )
@@ -135,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = SILENCE
     disable_nagle_algorithm = True
-    server: ClassVar[_Server]  # type: ignore[misc]  # the base class knows a narrower one
+    server: ClassVar[_ChildrenServer]  # type: ignore[misc]  # the base class knows a narrower one
 
     def do_GET(self) -> None:
         if self.path == "/healthz":
@@ -190,7 +188,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, status: int, error: str) -> None:
         self.close_connection = True  # the body was not read
-        self._say(status, msgspec.json.encode({"error": error}))
+        self._say(status, refusal_of(status, error).body)
 
     def _say(self, status: int, body: bytes, retry_after: float | None = None) -> None:
         self.send_response(status)
@@ -218,7 +216,7 @@ def _serving(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 def _place(address: str) -> tuple[str, int]:
-    """Parses HOST:PORT, or a port alone for this machine only.
+    """Parses HOST:PORT, or just a port, which is for this machine only.
 
     >>> _place("8471"), _place("0.0.0.0:8471"), _place("[::1]:0")
     (('127.0.0.1', 8471), ('0.0.0.0', 8471), ('::1', 0))

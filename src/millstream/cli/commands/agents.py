@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from millstream.cli.commands.slates import as_json
-from millstream.cli.which_server import chosen_url, url_options
-from millstream.service.server_settings import token_of
+from millstream.cli.which_server import open_wire, url_options
+from millstream.counted_nouns import counted
 from millstream.trees.messages import AgentRow, AgentsAnswer
 
 ROOT = "(root)"
@@ -30,13 +29,8 @@ def agents(url: str | None, token_file: Path | None, as_lines: bool) -> None:
         millstream agents
         millstream agents --url http://127.0.0.1:8470 --json | jq .node
     """
-    from millstream.client.wire import Wire
-
-    wire = Wire(chosen_url(url, os.environ, Path(".millstream")), token_of(token_file), 10.0, 8)
-    try:
+    with open_wire(url, token_file) as wire:
         rows = wire.decoded(wire.ask("/agents").content, AgentsAnswer).agents
-    finally:
-        wire.close()
     if not rows:
         click.echo("no agents", err=True)
     elif as_lines:
@@ -69,9 +63,8 @@ def table(rows: list[AgentRow]) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
     parents = sum(bool(row.children) for row in rows)
     deepest = max(row.depth for row in rows)
-    plural = "" if len(rows) == 1 else "s"
     which = "a parent" if parents == 1 else "parents"
-    yield f"{len(rows):,} agent{plural}, {parents:,} of them {which}, {deepest} deep"
+    yield f"{counted(len(rows), 'agent')}, {parents:,} of them {which}, {deepest} deep"
 
 
 def _in_order(rows: list[AgentRow], by_name: dict[str, AgentRow]) -> Iterator[AgentRow]:

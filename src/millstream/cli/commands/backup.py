@@ -96,7 +96,7 @@ def restore(source: str, store: str | None, id: str | None, check: bool) -> None
         raise CommandError(f"{source}: there is no backup here")
     if check:
         restoration.check(place, record, lambda text: None)
-        click.echo(f"backup {record.id}: batch {record.batch}: all is there, and whole")
+        click.echo(f"backup {record.id}: batch {record.batch}: complete and intact")
         return
     if store is None:
         raise CommandError("name the new store with --store: a folder, or s3://BUCKET/PREFIX")

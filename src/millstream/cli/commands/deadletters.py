@@ -61,7 +61,7 @@ VALUE_WIDTH = 200
     help="Print at most this many.",
 )
 @click.option("--json", "as_lines", is_flag=True, help="One complete JSON object a line.")
-@click.option("--left", is_flag=True, help="Only those that were not given again.")
+@click.option("--left", is_flag=True, help="Only those that were not retried.")
 @click.option("--action", metavar="NAME", help="Those of this action instead: what it gave up.")
 def deadletters(
     ctx: click.Context,
@@ -76,7 +76,7 @@ def deadletters(
     """Show the events that failed: the error, the user's line, the key and the value.
 
     Nothing of a failed event reached a slate or a stream. Once the cause is fixed, `millstream
-    deadletters retry` gives them to their functions again; they stay in this list, with a mark.
+    deadletters retry` passes them to their functions again; they stay in this list, with a mark.
 
     \b
     Examples:
@@ -102,7 +102,7 @@ def deadletters(
             shown += 1
         if not shown:
             owner = f" of {function!r}{_hint(function, failed)}" if function else ""
-            click.echo(f"no dead letters{owner}{' that were not given again' * left}", err=True)
+            click.echo(f"no dead letters{owner}{' that were not retried' * left}", err=True)
         elif next(rows, None) is not None:
             click.echo(f"... and more: raise --limit above {limit}", err=True)
         for state in action_states(chosen):
@@ -120,7 +120,7 @@ def deadletters(
     type=click.Choice(KINDS),
     default="deadletters",
     show_default=True,
-    help="What to give again; for diverted events name the --function that diverted them.",
+    help="What to retry; for diverted events name the --function that diverted them.",
 )
 @click.option("--function", metavar="NAME", help="Only those of this map or update.")
 @click.option("--stream", metavar="NAME", help="Only those of this stream.")
@@ -143,7 +143,7 @@ def retry(
     action: str | None,
     **wanted: Any,
 ) -> None:
-    """Give letters to their functions again: each only once, however often this is called.
+    """Pass letters to their functions again: each only once, however often this is called.
 
     Dead letters, and dropped and diverted events, go only to the function that failed or rejected
     them. Late events, and records that never became events, go to all readers of their stream;
@@ -179,13 +179,13 @@ def retry(
     noun = _noun(chosen.kind)
     given, before = outcome.given, outcome.before
     would = "would be" if chosen.dry_run else verb(given, "is", "are")
-    click.echo(f"{counted(given, noun)} {would} given again")
+    click.echo(f"{counted(given, noun)} {would} retried")
     if before:
         were = verb(before, "was", "were")
-        click.echo(f"{before:,} {were} given again before, and {were} skipped", err=True)
+        click.echo(f"{before:,} {were} retried before, and {were} skipped", err=True)
     for reason, number in outcome.impossible.items():
         is_ = verb(number, "it is", "each is")
-        click.echo(f"{number:,} cannot be given again: {is_} {reason}", err=True)
+        click.echo(f"{number:,} cannot be retried: {is_} {reason}", err=True)
 
 
 @deadletters.command()
@@ -201,7 +201,7 @@ def retry(
 def clear(store: str | None, app: str | None, kind: str, dry_run: bool) -> None:
     """Remove all dead letters, or late or dropped events, from a store for good.
 
-    The counts of the store stay, and so do the numbers: later letters can be retried as ever.
+    The counts of the store stay, and so do the numbers: later letters can be retried as usual.
     Letters that were retried, and that the application has yet to process, are not lost. Letters
     that another application reads are kept until it has read them.
 
@@ -264,7 +264,7 @@ def _list_given_up(store: Path, action: str, limit: int, as_lines: bool, left: b
 
 
 def _retried(store: Path | str, wanted: Any) -> Any:
-    """Gives letters of a store again; the application may run meanwhile."""
+    """Retries letters of a store; the application may run meanwhile."""
     from millstream.description import read_description
     from millstream.letters.retry_log import retry_letters
 
@@ -298,7 +298,7 @@ def _logs_of(store: Path | str) -> Iterator[StreamLogs]:
 
 
 def _rows(store: Path) -> Iterator[Mapping[str, Any]]:
-    """Yields all dead letters; those that were given again are marked."""
+    """Yields all dead letters; those that were retried are marked."""
     from millstream.log.stream_logs import FolderLogs
     from millstream.sinks.row_files import decode_row
 
@@ -342,7 +342,7 @@ def readable(row: Mapping[str, Any]) -> str:
     if letter.ts is not None:
         head.append(moment(letter.ts))
     if row.get("given_again"):
-        head.append("given again")
+        head.append("retried")
     file, line = letter.file, letter.line
     place = f" ({file}:{line})" if file and line else f" ({file})" if file else ""
     value = letter.value
@@ -354,7 +354,7 @@ def readable(row: Mapping[str, Any]) -> str:
 def _readable_given_up(row: Mapping[str, Any]) -> str:
     """Describes an event that an action gave up in a few lines."""
     head = f"action {row['action']}, key {row['key']!r}, {moment(row['ts'])}"
-    again = ", given again" * bool(row.get("given_again"))
+    again = ", retried" * bool(row.get("given_again"))
     tries = f"{counted(row['tries'], 'try', 'tries')}, the last at {moment(row['last'])}"
     content = "bytes" if "bytes" in row else "value"
     return f"{head}{again}\n  {row['error']} ({tries})\n  {content} {_short(row.get(content))}"

@@ -61,7 +61,7 @@ def dev(app: str, **flags: Any) -> None:
 
 def _develop(app: str, named: Path, flags: dict[str, Any], stop: threading.Event) -> None:
     with ExitStack() as open_:
-        server = open_.enter_context(_Server())
+        server = open_.enter_context(_DevServer())
         while not stop.is_set():
             began = time.perf_counter()
             files: set[Path] = {named} if named.is_file() else set()
@@ -85,7 +85,7 @@ def _develop(app: str, named: Path, flags: dict[str, Any], stop: threading.Event
 def _run_until_changed(
     target: Target,
     flags: dict[str, Any],
-    server: _Server,
+    server: _DevServer,
     stamps: Stamps,
     stop: threading.Event,
     began: float,
@@ -106,16 +106,16 @@ def _run_until_changed(
 
     def ready() -> None:
         describe_app(app, settings)
-        if settings.place:
+        if settings.storage.place:
             server.start_later(replace(options_of(settings), wait=True))
         else:
             server.start(options_of(settings))
         took = time.perf_counter() - began
-        say(f"{app.name} runs in this process, store {settings.shown_store} ({took:.2f} s)")
+        say(f"{app.name} runs in this process, store {settings.storage.shown} ({took:.2f} s)")
 
     shown = display(False, time.monotonic, lambda: f"{app.name} is running: {server.url}")
     try:
-        run(app, settings, shown, stop=ending, ready=ready, say=say)
+        run(app, settings, shown, stop=ending, ready=ready, running=shown.running, say=say)
     finally:
         shown.close()
 
@@ -125,8 +125,8 @@ def _settings(target: Target, flags: dict[str, Any]) -> Settings:
     the rest. All losses are accepted: an application in development may lose slates, with a
     message."""
     settings = resolve(target.app, target.toml, os.environ, flags)
-    lost = settings.accept_loss or ("all",)
-    return replace(settings, check_store=False, available_now=False, final=False, accept_loss=lost)
+    lost = settings.storage.accept_loss or ("all",)
+    return settings.changed(check_store=False, available_now=False, final=False, accept_loss=lost)
 
 
 def _stamps(files: Iterable[Path]) -> Stamps:
@@ -147,7 +147,7 @@ def _wait_for_change(stamps: Stamps, stop: threading.Event) -> None:
             return
 
 
-class _Server:
+class _DevServer:
     """The server of the store, in a thread of this process. A context manager."""
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class _Server:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> _Server:
+    def __enter__(self) -> _DevServer:
         return self
 
     def start_later(self, options: ServerOptions) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +40,19 @@ def feeds() -> None:
         millstream feeds network
         millstream feeds verify --store .millstream/social --sample 1000
     """
+
+
+def _with_feeds(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the feeds of the server that `--url` and `--feeds` name."""
+
+    @url_options
+    @NAMED
+    @wraps(command)
+    def run(url: str | None, token_file: Path | None, name: str | None, **given: Any) -> None:
+        with open_client(url, token_file) as client:
+            command(_feeds(client, name), **given)
+
+    return run
 
 
 @feeds.command()
@@ -111,28 +126,20 @@ def one_item(item: Item) -> str:
 @feeds.command()
 @click.argument("consumer")
 @click.argument("producer")
-@url_options
-@NAMED
-def follow(
-    consumer: str, producer: str, url: str | None, token_file: Path | None, name: str | None
-) -> None:
+@_with_feeds
+def follow(client: FeedsClient, consumer: str, producer: str) -> None:
     """Let CONSUMER follow PRODUCER."""
-    with open_client(url, token_file) as client:
-        _feeds(client, name).follow(consumer, producer)
+    client.follow(consumer, producer)
     click.echo(f"{consumer} follows {producer}")
 
 
 @feeds.command()
 @click.argument("consumer")
 @click.argument("producer")
-@url_options
-@NAMED
-def unfollow(
-    consumer: str, producer: str, url: str | None, token_file: Path | None, name: str | None
-) -> None:
+@_with_feeds
+def unfollow(client: FeedsClient, consumer: str, producer: str) -> None:
     """Let CONSUMER no longer follow PRODUCER: its posts leave the feed at once."""
-    with open_client(url, token_file) as client:
-        _feeds(client, name).unfollow(consumer, producer)
+    client.unfollow(consumer, producer)
     click.echo(f"{consumer} does not follow {producer}")
 
 
@@ -140,20 +147,11 @@ def unfollow(
 @click.argument("consumer")
 @click.argument("producer")
 @click.option("--undo", is_flag=True, help="Unblock: PRODUCER may be followed again.")
-@url_options
-@NAMED
-def block(
-    consumer: str,
-    producer: str,
-    undo: bool,
-    url: str | None,
-    token_file: Path | None,
-    name: str | None,
-) -> None:
+@_with_feeds
+def block(client: FeedsClient, consumer: str, producer: str, undo: bool) -> None:
     """Let CONSUMER neither see anything of PRODUCER nor follow it."""
-    with open_client(url, token_file) as client:
-        change = _feeds(client, name).unblock if undo else _feeds(client, name).block
-        change(consumer, producer)
+    change = client.unblock if undo else client.block
+    change(consumer, producer)
     click.echo(f"{consumer} {'does not block' if undo else 'blocks'} {producer}")
 
 
@@ -161,16 +159,8 @@ def block(
 @click.argument("producer")
 @click.argument("value")
 @click.option("--id", "post_id", metavar="ID", help="Its id.  [default: the server makes one]")
-@url_options
-@NAMED
-def post(
-    producer: str,
-    value: str,
-    post_id: str | None,
-    url: str | None,
-    token_file: Path | None,
-    name: str | None,
-) -> None:
+@_with_feeds
+def post(client: FeedsClient, producer: str, value: str, post_id: str | None) -> None:
     """Post VALUE, JSON or plain text, for PRODUCER; prints its id.
 
     \b
@@ -178,21 +168,16 @@ def post(
         millstream feeds post ann hello
         millstream feeds post ann '{"text": "hello"}' --id first
     """
-    with open_client(url, token_file) as client:
-        click.echo(_feeds(client, name).post(producer, _value(value), id=post_id))
+    click.echo(client.post(producer, _value(value), id=post_id))
 
 
 @feeds.command()
 @click.argument("producer")
 @click.argument("post_id", metavar="ID")
-@url_options
-@NAMED
-def delete(
-    producer: str, post_id: str, url: str | None, token_file: Path | None, name: str | None
-) -> None:
+@_with_feeds
+def delete(client: FeedsClient, producer: str, post_id: str) -> None:
     """Delete the post ID of PRODUCER: it leaves all feeds at once."""
-    with open_client(url, token_file) as client:
-        _feeds(client, name).delete(producer, post_id)
+    client.delete(producer, post_id)
     click.echo(f"{producer}: {post_id} is deleted")
 
 

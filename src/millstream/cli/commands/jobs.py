@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -14,11 +13,11 @@ from msgspec import structs
 from millstream.cli.commands.slates import as_json
 from millstream.cli.progress import moment
 from millstream.cli.store import chosen_store, store_options
-from millstream.cli.which_server import asks_server, chosen_url, url_instead_options
+from millstream.cli.which_server import asks_server, open_wire, url_instead_options
+from millstream.counted_nouns import counted
 from millstream.errors import CommandError
 from millstream.messages.jobs import JobAnswer, JobsAnswer, JobWindow, PaneCell
 from millstream.nearest import did_you_mean
-from millstream.service.server_settings import token_of
 
 MARKS = {"empty": ".", "lost": "x", "missing": "-", "awaited": "?"}
 LEGEND = (
@@ -81,17 +80,12 @@ def _stored(store: Path) -> dict[str, JobAnswer]:
 
 
 def _served(url: str | None, token_file: Path | None) -> dict[str, JobAnswer]:
-    from millstream.client.wire import Wire
-
-    wire = Wire(chosen_url(url, os.environ, Path()), token_of(token_file), 10.0, 8)
-    try:
+    with open_wire(url, token_file) as wire:
         listed = wire.decoded(wire.ask("/jobs").content, JobsAnswer).jobs
         return {
             name: wire.decoded(wire.ask(f"/jobs/{quote(name, safe='')}").content, JobAnswer)
             for name in listed
         }
-    finally:
-        wire.close()
 
 
 def one_line(view: JobAnswer) -> str:
@@ -100,8 +94,7 @@ def one_line(view: JobAnswer) -> str:
     origin = "panes from agents" if view.agents else "panes made on Spark"
     counts = [f"{view.open:,} open", f"{view.closed:,} closed"]
     counts += [f"{totals.read:,} read", f"residual {totals.residual:,}"]
-    nodes = f"{len(view.nodes):,} node{'' if len(view.nodes) == 1 else 's'}"
-    return f"{view.name}: {nodes}, {origin}: {', '.join(counts)}"
+    return f"{view.name}: {counted(len(view.nodes), 'node')}, {origin}: {', '.join(counts)}"
 
 
 def board(view: JobAnswer) -> Iterator[str]:

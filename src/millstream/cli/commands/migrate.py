@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from millstream.cli.commands.check import checked
-from millstream.cli.place_options import place_options
+from millstream.cli.place_options import accept_loss, place_options
 from millstream.config import load
 from millstream.counted_nouns import counted, verb
 from millstream.notices import say
@@ -19,21 +19,15 @@ from millstream.settings.settings import resolve
 @click.command()
 @click.argument("app")
 @place_options
-@click.option(
-    "--accept-loss",
-    multiple=True,
-    metavar="NAME",
-    callback=lambda ctx, param, given: given or None,
-    help="Accept this loss, which `millstream plan` names, or 'all'. Repeatable.",
-)
+@accept_loss
 def migrate(app: str, **flags: Any) -> None:
     """Migrate all slates of a store to the application's present form.
 
     Slates migrate by themselves when they are next used. This migrates all of them at once, for
     their readers, and so that old migrations can be removed. The application must not run
-    meanwhile. Give the sinks with which it is run: if the last run was killed, they get what they
-    lack. The command may be stopped at any moment and started again. Slates that cannot be read
-    stay unchanged, and it exits with 1.
+    meanwhile. Give the sinks with which it is run: if the last run was killed, they get its
+    unpublished output. The command may be stopped at any moment and started again. Slates that
+    cannot be read stay unchanged, and it exits with 1.
 
     \b
     Examples:

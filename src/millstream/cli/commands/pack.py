@@ -94,7 +94,7 @@ def _new_key(path: Path) -> None:
     from millstream.packages.keys import new_key
 
     public = new_key(path)
-    say(f"private key {shown_path(path)}: keep it; whoever has it decides what your nodes run")
+    say(f"private key {shown_path(path)}: keep it; anyone who has it decides what your nodes run")
     say(f"public key {shown_path(public)}: copy it to the nodes, for their --allow")
 
 

@@ -59,18 +59,18 @@ def plan(app: str, sample: int | None, as_json: bool, **flags: Any) -> None:
     """
     target = load(app)
     settings = resolve(target.app, target.toml, os.environ, flags)
-    workflow = settings.applied(checked(target.app))
-    if settings.place:
-        with mirrored(settings.place) as folder:
+    workflow, storage = settings.updates.applied(checked(target.app)), settings.storage
+    if storage.place:
+        with mirrored(storage.place) as folder:
             changes = planned(workflow, folder, sample)
             changes.consequences.extend(_refused_in_place(workflow, settings, folder))
     else:
-        if not settings.store.is_dir():
+        if not storage.store.is_dir():
             raise StoreError(
-                f"no store at {settings.store}; a first run makes it, and nothing can be lost"
+                f"no store at {storage.store}; a first run makes it, and nothing can be lost"
             )
-        changes = planned(workflow, settings.store, sample)
-        changes.consequences.extend(_refused(workflow, settings, settings.store))
+        changes = planned(workflow, storage.store, sample)
+        changes.consequences.extend(_refused(workflow, settings, storage.store))
     if as_json:
         for consequence in changes.consequences:
             click.echo(msgspec.json.encode(consequence).decode())
@@ -100,14 +100,14 @@ def _refused_in_place(
     from millstream.stores.home import Home
     from millstream.stores.soft import read_committed
 
-    place, facts = place_at(settings.place), Home.open(mirror).facts
+    place, facts = place_at(settings.storage.place), Home.open(mirror).facts
     with TemporaryDirectory(prefix="millstream-") as folder:
         (Path(folder) / "sources").mkdir()
         fetch_lists(place, Path(folder) / "sources")
         home, progress = Home(Path(folder), facts), read_committed(mirror)
         with closing(PlaceLogs(place, Path(folder) / "logs")) as logs:
             for refusal in refusals(workflow, settings, home, progress, logs):
-                text = refusal.text.replace(folder, settings.place)
+                text = refusal.text.replace(folder, settings.storage.place)
                 yield msgspec.structs.replace(refusal, text=text)
 
 

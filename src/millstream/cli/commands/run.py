@@ -12,7 +12,7 @@ from millstream.actions.address import addresses_of
 from millstream.cli.cluster_flags import cluster_options
 from millstream.cli.commands.check import checked
 from millstream.cli.error_exit import tell_in_one_line
-from millstream.cli.place_options import place_options
+from millstream.cli.place_options import accept_loss, place_options
 from millstream.cli.progress import end_hints, summary
 from millstream.cli.runtime import with_runtime
 from millstream.cli.serving_options import serving_options
@@ -84,13 +84,7 @@ def _limits(
 @click.option(
     "--standby", is_flag=True, default=None, help="Wait until no other driver leads, then run."
 )
-@click.option(
-    "--accept-loss",
-    multiple=True,
-    metavar="NAME",
-    callback=lambda ctx, param, given: given or None,
-    help="Accept this loss, which `millstream plan` names, or 'all'. Repeatable.",
-)
+@accept_loss
 @click.option(
     "--lease", metavar="TIME", help="A leader silent for this time is replaced.  [default: 10s]"
 )
@@ -155,13 +149,14 @@ def script_settings(app: AppDefinition, settings: dict[str, Any], method: str) -
 
 def _run(app: AppDefinition, settings: Settings) -> None:
     """Runs the application, and prints a summary and hints at its end."""
-    addresses_of(app.name, checked(app).actions, settings.actions)
-    say(f"app {app.name}, store {settings.shown_store}, starting ...")
+    addresses_of(app.name, checked(app).actions, settings.addresses.actions)
+    say(f"app {app.name}, store {settings.storage.shown}, starting ...")
     result = run_served(app, settings)
-    say(f"{summary(result)}; store {settings.shown_store}")
-    for hint in end_hints(result, final=settings.final) if settings.available_now else ():
+    say(f"{summary(result)}; store {settings.storage.shown}")
+    batches = settings.batches
+    for hint in end_hints(result, final=batches.final) if batches.available_now else ():
         say(hint)
-    if result.dead_input is not None and settings.available_now:
-        raise RunError(f"{result.dead_input}; see them with --store {settings.shown_store}")
+    if result.dead_input is not None and batches.available_now:
+        raise RunError(f"{result.dead_input}; see them with --store {settings.storage.shown}")
     if result.dead_letters:
-        say(f"see what failed: millstream deadletters --store {settings.shown_store}")
+        say(f"see what failed: millstream deadletters --store {settings.storage.shown}")

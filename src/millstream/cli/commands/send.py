@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from millstream.cli.lines import lines_of
 from millstream.cli.which_server import open_client, url_options
 from millstream.errors import CommandError, MillstreamError
 from millstream.notices import say
@@ -26,6 +25,10 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN = 0.2
 INTERRUPTED = 130
+PIECE = 1024 * 1024
+LONGEST = 1024 * 1024
+"""The longest line that the client sends. One byte more is kept of a longer line, which shows that
+it is too long."""
 
 
 @click.command()
@@ -157,3 +160,21 @@ class SendTally:
             self._shown = now
             share = f" ({self.read / self._total:.0%} of the input)" if self._total else ""
             click.echo(f"\rmillstream: {self.words()}{share} ", nl=False, err=True)
+
+
+def lines_of(read: Callable[[int], bytes]) -> Iterator[bytes | None]:
+    """Yields the lines from `read` without their ends, and None before each further call of it: a
+    line that came through a pipe must be sent even if nothing follows.
+
+    >>> from io import BytesIO
+    >>> list(lines_of(BytesIO(b"1" + bytes([10]) + b"2").read))
+    [b'1', None, b'2']
+    """
+    rest = b""
+    while piece := read(PIECE):
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+        yield None
+        rest = rest[: LONGEST + 1]
+    if rest:
+        yield rest

@@ -15,7 +15,6 @@ from millstream.cli.store import named_store
 from millstream.config import load
 from millstream.errors import CommandError
 from millstream.model.app import AppDefinition
-from millstream.model.place import shown_path
 from millstream.notices import say
 from millstream.service.app_description import describe_app
 from millstream.service.server_settings import options_of
@@ -55,24 +54,24 @@ def serve(app: str | None, store: str | None, shards: str | None, **flags: Any) 
     else:
         target = load(app)
         settings = resolve(target.app, target.toml, os.environ, {**flags, "store": store})
-        if not settings.place:
+        if not settings.storage.place:
             _make_store(target.app, settings)
     options = options_of(settings)
-    if settings.place:
+    if settings.storage.place:
         wanted = None if shards is None else shards_in(shards)
         options = replace(options, shards=wanted, wait=app is not None)
-        say(f"following {settings.place} ...")
+        say(f"following {settings.storage.place} ...")
     elif shards is not None:
         raise CommandError(
-            f"--shards is for a shared store, such as s3://BUCKET/PREFIX; {settings.store} is a "
-            "folder, and is served whole"
+            "--shards is for a shared store, such as s3://BUCKET/PREFIX; "
+            f"{settings.storage.store} is a folder, and is served whole"
         )
 
     def work(stop: threading.Event) -> None:
         from millstream.server.process import serve as serve_http
 
         def ready(url: str) -> None:
-            say(f"serving {settings.place or shown_path(settings.store)}: {url}")
+            say(f"serving {settings.storage.shown}: {url}")
 
         serve_http(options, stop, ready)
 
@@ -103,8 +102,10 @@ def _make_store(app: AppDefinition, settings: Settings) -> None:
 
     workflow = app.checked()
     try:
-        with held(settings.store):
-            Home.make(settings.store, app.name, settings.shards, workflow.slate_kinds)
+        with held(settings.storage.store):
+            Home.make(
+                settings.storage.store, app.name, settings.storage.shards, workflow.slate_kinds
+            )
             describe_app(app, settings)
     except StoreLocked:
         say("the application runs already; serving it as it was started")

@@ -80,7 +80,7 @@ def get(
 @click.option("--prefix", default="", help="Only keys that begin with this.")
 @click.option("--after", metavar="KEY", help="Only keys after this one, the last of the last page.")
 @click.option(
-    "--limit", type=click.IntRange(1), default=100, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1), default=100, show_default=True, help="At most this many."
 )
 def scan(
     update: str,
@@ -107,7 +107,7 @@ def scan(
 
 
 def _show(slates: Iterable[StoredSlate | Slate], limit: int) -> None:
-    """Prints at most `limit` slates, and says if there are more."""
+    """Prints at most `limit` slates, and a message if there are more."""
     last = ""
     for number, slate in enumerate(slates):
         if number == limit:

@@ -11,7 +11,7 @@ from millstream.engine.cells.sweep import sweep_until
 from millstream.engine.final_phase import FinalStep
 from millstream.engine.horizon import Lane, earliest_of, held_back, horizon_of, step_from
 from millstream.model.workflow import Workflow
-from millstream.stores.progress import Progress
+from millstream.stores.progress import Progress, SourceProgress
 
 
 def next_beat(
@@ -46,11 +46,16 @@ def next_beat(
     late = target if workflow.order == "event-time" else None
     shares = shares_of(workflow, progress.timing.costs, target_seconds)
     sweep = sweep_until(workflow, progress, horizon, earliest)
-    # A single task continues up to the horizon of its own records, unless a limit holds the horizon
-    # back, or each round of a cycle has to be one batch.
-    goes_on = lane == "one-task" and workflow.order == "event-time" and not final
-    goes_on = goes_on and (not workflow.feedback or workflow.step is not None)
+    # The batch continues up to the horizon of its own records, unless a limit holds the horizon
+    # back, or each round of a cycle has to be one batch. Only a single task can go several rounds.
+    goes_on = workflow.order == "event-time" and not final
+    rounds = lane == "one-task" and workflow.step is not None
+    goes_on = goes_on and (not workflow.feedback or rounds)
     limited = any(update.limit is not None for update in workflow.updates)
+    sources = {
+        name: SourceProgress(source.highest, source.clock)
+        for name, source in progress.sources.items()
+    }
     return Beat(
         epoch,
         batch,
@@ -61,7 +66,7 @@ def next_beat(
         earliest,
         shares,
         sweep,
-        progress.sources if goes_on and not limited else None,
+        sources if goes_on and not limited else None,
         started,
         None if progress.ended is None else progress.ended.at,
     )

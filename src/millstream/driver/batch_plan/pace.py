@@ -10,7 +10,7 @@ proportion, and stopped when the room for that update's waiting events is full.
 
 *Rest.* Small batches in immediate succession would use all cores, at a rate of events that larger
 batches handle with ease, and reads would have to wait. So a small batch is followed by a rest, in
-which input for the next one gathers. A long batch is not: there is much to do.
+which input for the next one gathers. A long batch is followed by none: there is much to do.
 
 *Shares.* In arrival order one key may have a quarter of the target time, at the recent cost of its
 update's events; see `admission`.

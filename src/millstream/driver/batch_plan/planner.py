@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from millstream.driver.batch_plan.pace import divided, first_intake, slowed
+from millstream.driver.inputs.input_shares import InputShare, grouped, parts_of
 from millstream.driver.inputs.source_inputs import (
     Input,
     commit,
@@ -31,14 +32,12 @@ from millstream.engine.progress import least
 from millstream.letters.retry_log import RETRIED
 from millstream.log.stream_logs import PlaceLogs
 from millstream.model.workflow import Workflow
-from millstream.settings.settings import Settings
+from millstream.settings.setting_parts import BatchSettings
 from millstream.sources.address import LOG, Address
 from millstream.sources.files import Position
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress, SourceProgress, decoded
 
-SPLIT_BYTES = 8 << 20
-"""The size of the pieces of a file that tasks read."""
 COMMIT_SECONDS = 1.0
 """Interval at which committed positions are sent to the event logs."""
 
@@ -59,7 +58,8 @@ class BatchPlan:
     """True if it lets all waiting events through because no more input will come."""
     positions: dict[str, Position]
     """For each source that it reads: the position at its end."""
-    splits: list[SourceSplit]
+    splits: tuple[tuple[SourceSplit, ...], ...]
+    """What each task of the first stage reads. There is at least one, and it may read nothing."""
     bytes: int
     oldest: int | None
     """The arrival time of its oldest record, if known."""
@@ -84,7 +84,7 @@ class Planner:
         self,
         home: Home,
         workflow: Workflow,
-        settings: Settings,
+        batches: BatchSettings,
         sources: dict[str, Address],
         say: Callable[[str], None],
         clock: Callable[[], int] = clock,
@@ -93,7 +93,7 @@ class Planner:
         """`logs`: set if the store is in a place."""
         self._home = home
         self._workflow = workflow
-        self._settings = settings
+        self._batches = batches
         self._sources = sources
         self._say = say
         self._clock = clock
@@ -105,7 +105,9 @@ class Planner:
         """
         self.spread = False
         """True if the shards are on several hosts, according to the runner."""
-        self.started = None if settings.available_now else clock()
+        self.tasks = 1
+        """The number of tasks that may read a batch."""
+        self.started = None if batches.available_now else clock()
         """The clock at the start of the run; None: idle time does not count."""
         self._inputs: dict[str, Input] = {}
         texts = {source.name: source.text for source in workflow.sources}
@@ -120,7 +122,7 @@ class Planner:
                 write=True,
                 logs=logs,
                 position=position,
-                wait=settings.available_now,
+                wait=batches.available_now,
             )
         position = position_of(progress, RETRIED)
         self._inputs[RETRIED] = open_log(home, str(home.log_of(RETRIED).absolute()), logs, position)
@@ -167,10 +169,10 @@ class Planner:
         taken = self._take(progress, pressure)
         if taken:
             return self._plan(progress, now, taken, final=False)
-        for final in (False, True) if self._settings.final else (False,):
+        for final in (False, True) if self._batches.final else (False,):
             if is_due(self._workflow, progress, now, self.started, final):
                 return self._plan(progress, now, taken, final=final)
-        return self._final_plan(progress, now) if self._settings.final else None
+        return self._final_plan(progress, now) if self._batches.final else None
 
     def _final_plan(self, progress: Progress, now: int) -> BatchPlan | None:
         """Plans the next batch of the final phase, if there is one."""
@@ -184,8 +186,8 @@ class Planner:
         if pressure >= 1.0:
             return {}
         starts = {name: self._start(progress, name) for name in self._inputs}
-        target = self._settings.batch_seconds / 1e6
-        intake = first_intake(progress.timing.intake, self._settings.batch_bytes, target)
+        target = self._batches.batch_seconds / 1e6
+        intake = first_intake(progress.timing.intake, self._batches.batch_bytes, target)
         waiting = {
             name: source.bytes_between(starts[name], source.end)
             for name, source in self._inputs.items()
@@ -204,25 +206,33 @@ class Planner:
     def _plan(
         self, progress: Progress, now: int, taken: dict[str, Position], *, final: bool
     ) -> BatchPlan:
-        splits: list[SourceSplit] = []
-        size, oldest = 0, None
+        starts = {name: self._start(progress, name) for name in taken}
+        sizes = {
+            name: self._inputs[name].bytes_between(starts[name], until)
+            for name, until in taken.items()
+        }
+        size, oldest = sum(sizes.values()), None
+        shares: list[tuple[int, list[SourceSplit]]] = []
         for name, until in taken.items():
-            source, start = self._inputs[name], self._start(progress, name)
-            size += source.bytes_between(start, until)
+            source, start = self._inputs[name], starts[name]
             oldest = least(oldest, source.stamp_at(start))
-            kind = LOG if name == RETRIED else self._sources[name].format
-            pieces = source.splits(start, until, SPLIT_BYTES)
-            splits.extend(SourceSplit(name, kind, split, source.located(split)) for split in pieces)
+            for share in source.shares(start, until, parts_of(sizes[name], self.tasks)):
+                shares.append((share.bytes, self._located(name, share)))
         lane = lane_of(
             self._workflow,
-            self._settings.lane,
+            self._batches.lane,
             size,
             progress.waiting,
-            self._settings.small_bytes,
+            self._batches.small_bytes,
             progress.timing.pace,
             spread=self.spread,
         )
+        splits = grouped(shares, self.tasks)
         return BatchPlan(progress.batch + 1, now, final, taken, splits, size, oldest, lane)
+
+    def _located(self, name: str, share: InputShare) -> list[SourceSplit]:
+        source, kind = self._inputs[name], LOG if name == RETRIED else self._sources[name].format
+        return [SourceSplit(name, kind, split, source.located(split)) for split in share.splits]
 
     def left(self, progress: Progress) -> Left:
         """Returns how far the sources have been taken in."""

@@ -27,15 +27,15 @@ def dead_sentence(dead: int, owed: int, error: str) -> str | None:
 
     >>> dead_sentence(1, 2, "KeyError: 'user'")
     >>> dead_sentence(9, 10, "KeyError: 'user'")
-    "9 of 10 deliveries became dead letters, such as: KeyError: 'user'; fix the application, then \
-retry them with `millstream deadletters retry`"
+    "9 of 10 deliveries became dead letters, such as: KeyError: 'user'; mend the application or \
+the input, then retry the letters with `millstream deadletters retry`"
     """
     if not owed or dead < NEARLY_ALL * owed:
         return None
     such = f", such as: {error}" if error else ""
     return (
-        f"{dead:,} of {owed:,} deliveries became dead letters{such}; fix the application, then "
-        "retry them with `millstream deadletters retry`"
+        f"{dead:,} of {owed:,} deliveries became dead letters{such}; mend the application or "
+        "the input, then retry the letters with `millstream deadletters retry`"
     )
 
 

@@ -25,7 +25,7 @@ TimeOf = Callable[[Any], int | None]
 
 
 @dataclass(slots=True)
-class _Held:
+class _HeldChunk:
     """A chunk that is held until the times of the records after it are known."""
 
     chunk: Chunk
@@ -40,7 +40,7 @@ def without_jumps(format: Format, split: InputSplit, source: Source, clock: int)
     assert source.jump is not None
     time_of = _reader(source, clock)
     before = _times_before(format, split, time_of)
-    held: list[_Held] = []
+    held: list[_HeldChunk] = []
     for chunk in format.read(split):
         held.append(_held(chunk, time_of))
         while sum(len(later.times) for later in held[1:]) >= NEIGHBOURS:
@@ -66,13 +66,13 @@ def _reader(source: Source, clock: int) -> TimeOf:
     return time_of
 
 
-def _held(chunk: Chunk, time_of: TimeOf) -> _Held:
+def _held(chunk: Chunk, time_of: TimeOf) -> _HeldChunk:
     timed = [
         (index, ts)
         for index, record in enumerate(chunk.records)
         if (ts := time_of(record)) is not None
     ]
-    return _Held(chunk, [ts for _, ts in timed], [index for index, _ in timed])
+    return _HeldChunk(chunk, [ts for _, ts in timed], [index for index, _ in timed])
 
 
 def _times_before(format: Format, split: InputSplit, time_of: TimeOf) -> list[int]:
@@ -96,7 +96,7 @@ def _times_after(format: Format, split: InputSplit, time_of: TimeOf) -> list[int
     return list(islice((ts for chunk in chunks for ts in _held(chunk, time_of).times), NEIGHBOURS))
 
 
-def _judged(held: _Held, before: list[int], after: list[int], source: Source) -> Chunk:
+def _judged(held: _HeldChunk, before: list[int], after: list[int], source: Source) -> Chunk:
     assert source.jump is not None
     times = [*before, *held.times, *after[:NEIGHBOURS]]
     stop = len(before) + len(held.times)

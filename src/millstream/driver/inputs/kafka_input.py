@@ -14,8 +14,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from millstream.driver.inputs.input_shares import LEAST_BYTES, InputShare
 from millstream.errors import InputError, StoreError
 from millstream.kafka.client import client_settings, library
+from millstream.kafka.limited_calls import close_in_time
 from millstream.kafka.offset_ranges import SHORT_PATIENCE, removed, truncated
 from millstream.kafka.topic import SourceTopic
 from millstream.kafka.topic_watch import TopicEnds, TopicWatch
@@ -26,7 +28,7 @@ from millstream.sources.record_log import RecordLog
 
 RECORD_BYTES = 500.0
 """The assumed size of a record before any was read."""
-LEAST_BYTES, QUARTERS = 256 << 10, 4
+QUARTERS = 4
 """A partition is split into pieces of at most a quarter of the batch, or LEAST_BYTES if that is
 more."""
 AVAILABLE_PATIENCE = 60.0
@@ -104,12 +106,11 @@ class KafkaInput:
         records = sum(waiting)
         if max_bytes is not None:
             records = min(records, max(1, int(max_bytes / self.record_bytes)))
+        self._watch.is_behind = records < sum(waiting)
         return [at + part for at, part in zip(start, shares(records, waiting), strict=True)]
 
-    def splits(
-        self, start: Sequence[int], end: Sequence[int], target_bytes: int
-    ) -> list[InputSplit]:
-        """Returns one piece per partition; several if it has more than a quarter of all records."""
+    def shares(self, start: Sequence[int], end: Sequence[int], parts: int) -> list[InputShare]:
+        """Returns one share per partition; several if it has more than a quarter of all records."""
         begin = self._complete(start)
         lengths = [stop - at for at, stop in zip(begin, end, strict=False)]
         most = max(1, int(LEAST_BYTES / self.record_bytes), -(-sum(lengths) // QUARTERS))
@@ -117,7 +118,8 @@ class KafkaInput:
         for number, length in enumerate(lengths):
             for low, high in cut_evenly(begin[number], end[number], -(-length // most)):
                 if low < high:
-                    pieces.append(InputSplit(self._topic.partition(number), low, high))
+                    split = InputSplit(self._topic.partition(number), low, high)
+                    pieces.append(InputShare(int(self.record_bytes * (high - low)), [split]))
         return pieces
 
     def bytes_between(self, start: Sequence[int], end: Sequence[int]) -> int:
@@ -164,7 +166,7 @@ class KafkaInput:
     def close(self) -> None:
         self._watch.close()
         if self._committer is not None:
-            self._committer.close()
+            close_in_time(self._committer)  # a commit that is under way may wait for a broker
             self._committer = None
         if self._record is not None:
             self._record.close()

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from millstream.columnar.picked_fields import Fields
+from millstream.driver.inputs.input_shares import InputShare, cut_shares
 from millstream.driver.inputs.kafka_input import KafkaInput
 from millstream.errors import StoreError
 from millstream.kafka.topic import SourceTopic, source_topic
@@ -24,7 +26,7 @@ from millstream.places.piece_log import PieceLog
 from millstream.sources.address import KAFKA, LOG, Address
 from millstream.sources.files import NOWHERE, FileLog, Position
 from millstream.sources.formats import CHUNK_RECORDS, Chunk, Format, InputSplit
-from millstream.sources.json_lines import Fields, JsonLines, decode_lines
+from millstream.sources.json_lines import JsonLines, decode_lines
 from millstream.sources.named_format import format_named
 from millstream.sources.picked import picker
 from millstream.sources.record_log import RecordLog, list_pieces
@@ -60,9 +62,8 @@ class Input(Protocol):
 
     def take(self, position: Sequence[int], max_bytes: int | None = None) -> Position: ...
 
-    def splits(
-        self, start: Sequence[int], end: Sequence[int], target_bytes: int
-    ) -> list[InputSplit]: ...
+    def shares(self, start: Sequence[int], end: Sequence[int], parts: int) -> list[InputShare]:
+        """Divides what is between two positions for about `parts` tasks, as far as it can be."""
 
     def bytes_between(self, start: Sequence[int], end: Sequence[int]) -> int: ...
 
@@ -117,6 +118,9 @@ class FileInput(FileLog):
 
     def learn(self, record_bytes: float) -> None:
         pass
+
+    def shares(self, start: Sequence[int], end: Sequence[int], parts: int) -> list[InputShare]:
+        return cut_shares(self, start, end, parts)
 
     def records_after(self, position: Sequence[int]) -> int | None:
         return None  # the records of an unread file have not been counted
@@ -173,6 +177,9 @@ class LogInput:
     ) -> list[InputSplit]:
         pieces = self._reader.splits(start, end, target_bytes)
         return [InputSplit(self._path, *piece) for piece in pieces]
+
+    def shares(self, start: Sequence[int], end: Sequence[int], parts: int) -> list[InputShare]:
+        return cut_shares(self, start, end, parts)
 
     def bytes_between(self, start: Sequence[int], end: Sequence[int]) -> int:
         return self._reader.bytes_between(start, end)
@@ -332,7 +339,7 @@ def log_chunks(blocks: Iterable[Block], fields: Fields | None = None) -> Iterato
 
 def _chunk(lines: list[bytes], stamps: list[int], first: int, fields: Fields | None) -> Chunk:
     """Builds a chunk whose line numbers are record numbers in the log, for dead letters."""
-    picked = None if fields is None else picker(*fields)(b"\n".join(lines))
+    picked = None if fields is None else picker(fields)(b"\n".join(lines))
     if picked is None or picked.size != len(lines):
         return _whole_chunk(lines, stamps, first)
     whole = partial(_whole_chunk, lines, stamps, first)

@@ -29,18 +29,22 @@ def topic_chunks(
             for partition, piece in current.items()
         ]
         readers = {
-            partition: TopicRecordReader(topic, intake.source, clock, intake.fields)
+            partition: TopicRecordReader(topic, intake.source, clock, intake.fields, len(current))
             for partition, intake in intakes.items()
         }
         for partition, messages, lost in fetched(topic, ranges):
             intake = intakes[partition]
             intake.lost += lost
-            if messages:
-                chunk, size = readers[partition].chunk(messages)
+            if not messages:
+                yield current[partition], intake, Chunk([], None, [], None)
+                continue
+            for chunk, size in readers[partition].take(messages):
                 intake.bytes += size
                 yield current[partition], intake, chunk
-            else:
-                yield current[partition], intake, Chunk([], None, [], None)
+        for partition, reader in readers.items():
+            for chunk, size in reader.rest():
+                intakes[partition].bytes += size
+                yield current[partition], intakes[partition], chunk
 
 
 def rounds(pieces: Iterable[SourceSplit]) -> list[dict[int, SourceSplit]]:

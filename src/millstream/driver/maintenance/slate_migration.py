@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 
 from millstream.codec import slate_codec
@@ -53,10 +53,10 @@ class Migrated:
 
 def migrate(app: AppDefinition, settings: Settings, say: Callable[[str], None]) -> Migrated:
     """Migrates all slates of a store to the application's form. No driver may run on the store."""
-    workflow = settings.applied(app.checked())
-    settings = replace(settings, available_now=True, flush=None)
+    workflow = settings.updates.applied(app.checked())
+    settings = settings.changed(available_now=True, flush=None)
     done = Migrated()
-    with held(settings.store), ExitStack() as opened:
+    with held(settings.storage.store), ExitStack() as opened:
         home = open_home(settings, workflow.slate_kinds)
         logs = open_logs(home)
         if logs is not None:

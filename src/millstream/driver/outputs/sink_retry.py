@@ -99,6 +99,6 @@ def sink_retry_of(
     settings: Settings, wait: Callable[[float], bool], say: Callable[[str], None]
 ) -> SinkRetry:
     """Returns the retry policy of a run: records failures in its store, with wall-clock times."""
-    record = partial(write_troubles, settings.store)
+    record = partial(write_troubles, settings.storage.store)
     record([])  # clears what a killed driver has left
-    return SinkRetry(settings.sink_patience / 1e6, wait, clock, say, record)
+    return SinkRetry(settings.delivery.sink_patience / 1e6, wait, clock, say, record)

@@ -96,8 +96,8 @@ class PlacePourStorage:
         content = sealed(name, uuid4().bytes + data)
         if not persistent(lambda: created(self._place, name, content), self._patience):
             raise LogLocked(
-                f"{self._place.address}: another process pours into source {self._source!r} by "
-                "now; stop one of the two, this one has poured nothing since"
+                f"{self._place.address}: another process now pours into source {self._source!r}; "
+                "stop one of the two, this one has poured nothing since"
             )
         self._number, self._data = number, data
         if number >= KEPT:

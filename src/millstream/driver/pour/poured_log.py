@@ -91,7 +91,7 @@ class PouredLog:
         self.storage.close()
 
     def _append(self, query: str, batch: int, part: int, lines: list[bytes]) -> None:
-        self.storage.writer.append([Entry(lines, f"{TAG}:{query}:{batch}:{part}")])
+        self.storage.writer.append([Entry.of(lines, f"{TAG}:{query}:{batch}:{part}")])
 
     def _append_pending(self, begin: int) -> None:
         """Appends the parts of a large batch, from the part `begin` on."""

@@ -44,14 +44,14 @@ def in_store(address: Address, store: Path) -> Address:
 
 def check_places(settings: Settings, outputs: Iterable[str] = ()) -> None:
     """Checks that sources can be read and do not read what the run itself writes."""
-    sources = addresses(settings.sources, settings.store)
+    sources = addresses(settings.addresses.sources, settings.storage.store)
     logged = {name for name, address in sources.items() if address.format == LOG}
-    written = {"the store": settings.store.absolute()}
-    for name, address in addresses(settings.sinks, settings.store).items():
+    written = {"the store": settings.storage.store.absolute()}
+    for name, address in addresses(settings.addresses.sinks, settings.storage.store).items():
         if not address.is_service:
             written[f"sink {name!r}"] = Path(address.path)
     for name in {*outputs, *RESERVED_STREAMS} - logged:
-        written[f"the output {name!r}"] = log_of(settings.store, name)
+        written[f"the output {name!r}"] = log_of(settings.storage.store, name)
     for name, address in sources.items():
         path = Path(address.path)
         if address.is_service:
@@ -75,9 +75,9 @@ def _check_log(name: str, path: Path, written: dict[str, Path]) -> None:
 
 def _check_directory(name: str, path: Path, written: dict[str, Path]) -> None:
     if not path.is_dir():
-        problem = "it is a file" if path.exists() else "it does not exist: make it"
+        problem = "it is a file:" if path.exists() else "it does not exist: make it, or"
         raise InputError(
-            f"source {name!r}: {path} must be a directory; {problem}, or name another with "
+            f"source {name!r}: {path} must be a directory; {problem} name another with "
             f"--source {name}=FORMAT:DIRECTORY"
         )
     for writer, place in written.items():

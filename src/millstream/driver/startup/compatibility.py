@@ -51,7 +51,7 @@ def check_continues(
 def check_parts(parts: Mapping[str, Any], home: Home, progress: Progress) -> None:
     """Refuses a change to a part, such as a job, that has slates of its former form.
 
-    The panes of a job cannot be put into other windows, and would be taken for panes of those.
+    The panes of a job cannot be put into other windows, and would be treated as panes of those.
     """
     for name, form in lasting(parts).items():
         stored = home.facts.parts.get(name, form)
@@ -62,8 +62,8 @@ def check_parts(parts: Mapping[str, Any], home: Home, progress: Progress) -> Non
         if stored != form and used:
             raise StoreError(
                 f"{home.path}: {name!r} has {stored} here, and the application now says {form}: "
-                "what is here would be taken for the new ones; give the job another name, or start "
-                "with a new store"
+                "the stored ones would be treated as the new ones; give the job another name, or "
+                "start with a new store"
             )
 
 

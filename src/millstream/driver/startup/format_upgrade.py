@@ -1,8 +1,8 @@
 """Upgrades a store of an earlier format, once, at the first start.
 
-Formats 3 and 4 had the same rows as format 5, and another form of `progress`, which can still be
-read (`stores.progress.decoded`); the next batch writes today's. So the upgrade only notes the
-format.
+In format 5 no row is recent (`stores.recent_rows`). Formats 3 and 4 had the same rows as format 5,
+and another form of `progress`, which can still be read (`stores.progress.decoded`); the next batch
+writes today's. So the upgrade only notes the format.
 
 In format 2, Spark planned and committed batches too: `checkpoint/` held the positions of the next
 batch. The positions are also in `progress`, which was decisive then as well, and an unfinished

@@ -35,9 +35,9 @@ def refusals(
     """Yields what `run` would refuse. `home` has the lists of files of the sources; `logs` are the
     store's logs if it is in a place."""
     name = workflow.name
-    yield from _refusal("store", name, lambda: home.fit(name, settings.shards))
+    yield from _refusal("store", name, lambda: home.fit(name, settings.storage.shards))
     yield from _refusal("store", name, lambda: check_places(settings, workflow.outputs))
-    located = addresses(settings.sources, home.path)
+    located = addresses(settings.addresses.sources, home.path)
     for source in workflow.sources:
         address = located[source.name]
 

@@ -89,9 +89,9 @@ def start(
         if home.place is None:
             check_recoverable(home)
         committed = read_committed(home.path)
-        sources = addresses(settings.sources, home.path)
+        sources = addresses(settings.addresses.sources, home.path)
         taken_in = sources if take_in else {}
-        planner = Planner(home, workflow, settings, taken_in, say, logs=logs)
+        planner = Planner(home, workflow, settings.batches, taken_in, say, logs=logs)
         opened.callback(planner.close)
         planner.check(committed)
         # Sinks identify batches by this; in a store of format 2 it is the id of Spark's query.
@@ -99,8 +99,8 @@ def start(
         publisher = Publisher(
             home,
             query,
-            addresses(settings.sinks, home.path),
-            Retention(settings.retain_age, settings.retain_bytes),
+            addresses(settings.addresses.sinks, home.path),
+            Retention(settings.logs.retain_age, settings.logs.retain_bytes),
             {name for name, address in sources.items() if address.format == LOG},
             sink_retry_of(settings, lambda seconds: not stop.wait(seconds), say),
             logs,
@@ -119,7 +119,7 @@ def start(
         _say_if(say, take_back(home))
         progress = decoded(home.read_progress())
         progress.query = query
-        flushing = _flushing(home, settings.flush)
+        flushing = _flushing(home, settings.storage.flush)
         opened.callback(flushing.close)
         planner.register(flushing.durable(progress))
         changes = _changes(home, workflow, settings, progress, flushing, say)
@@ -165,7 +165,7 @@ def _changes(
         workflow, home.facts, progress, store, sample=START_SAMPLE, trust=True, unread=unread
     )
     check_continues(workflow, home, store, progress, changes.renamed)
-    losses = changes.losses(settings.accept_loss)
+    losses = changes.losses(settings.storage.accept_loss)
     if losses:
         raise StoreError(refusal(home.name, losses))
     for consequence in changes.consequences:

@@ -11,11 +11,19 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow.compute as pc
+
 from millstream.codec import decode_value, decode_values
+from millstream.columnar.arrow_arrays import integer_array, numbers_of, offsets_of
+from millstream.columnar.line_layout import LayoutReader
 from millstream.engine.beat import Beat
 from millstream.engine.cells.cell import Cell
+from millstream.engine.cells.slate_columns import pack_plain, unpack_plain
 from millstream.engine.columns import Columns
-from millstream.engine.combiner import LEAST, written
+from millstream.engine.combiner import LEAST, MOST_TOTAL, written
+from millstream.engine.key_counts import KeyRows, grouped
+from millstream.engine.laid_values import number_form
 from millstream.engine.plan import Plan
 from millstream.engine.router import Router
 from millstream.model.algebra import Algebra
@@ -59,11 +67,48 @@ class AggregateCell(Cell):
         began = perf_counter_ns()
         try:
             if self._ttl is None:
-                self._merge(partials, router)
+                if not self._merge_whole(partials):
+                    self._merge(partials, router)
             else:
                 self._merge_by_time(partials, self._ttl, router)
         finally:
             router.took(self.number, perf_counter_ns() - began)
+
+    def _merge_whole(self, partials: Columns) -> bool:
+        """Merges partials that are whole numbers, if their slates are such too: key by key they are
+        added up. Returns False, with nothing changed, if that cannot be done."""
+        name, laid = self._algebra.whole, partials.laid
+        if name is None or laid is None or laid.form != number_form(name):
+            return False
+        (numbers,) = laid.numbers
+        ones = np.ones(len(numbers), np.int64)
+        keys, counts, last, _, totals = grouped(
+            [KeyRows(partials.key_array, ones, partials.times, partials.times, numbers)]
+        )
+        greatest = max(-int(numbers.min()), int(numbers.max()))
+        if greatest * int(counts.max()) >= MOST_TOTAL:
+            return False
+        order = numbers_of(pc.sort_indices(keys))  # as their rows are
+        names, last, totals = keys.take(integer_array(order)).tolist(), last[order], totals[order]
+        rows = self._rows.read(names)
+        stored = [row for row in rows if row is not None]
+        if stored:
+            unpacked = unpack_plain(stored)
+            slates = None if unpacked is None else LayoutReader().read(b"\n".join(unpacked[1]))
+            if unpacked is None or slates is None or slates.layout != laid.form.layout:
+                return False
+            known = np.flatnonzero(np.array([row is not None for row in rows]))
+            last[known] = np.maximum(last[known], unpacked[0])
+            totals[known] += slates.columns[0]  # of at most 18 digits: this fits
+        encoded = laid.form.layout.lines([totals])
+        workflow = self._plan.workflow
+        least = min(workflow.slate_warn, workflow.slate_limit)
+        packed = pack_plain(last, encoded)
+        if packed is None or int(np.diff(offsets_of(encoded)).max()) > least:
+            return False
+        self._rows.slates.update(zip(names, packed, strict=True))
+        self.counts.slates += len(rows) - len(stored)
+        return True
 
     def _merge(self, partials: Columns, router: Router) -> None:
         """Merges all partials of a key, then its slate: without a ttl the order does not matter."""

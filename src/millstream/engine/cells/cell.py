@@ -13,16 +13,17 @@ from typing import Any
 
 import msgspec
 
-from millstream.codec import decode_values
 from millstream.engine.beat import Beat
 from millstream.engine.cells.admission import PATIENCE, Admission
 from millstream.engine.cells.content_order import KeyPiece, by_key
 from millstream.engine.cells.feeder import Feeder, Redo
 from millstream.engine.cells.gate import Gate
+from millstream.engine.cells.key_run import Due
 from millstream.engine.cells.queue import Queue
 from millstream.engine.cells.room import Room, abandoned
 from millstream.engine.cells.slate_rows import Rows, SlateRows
 from millstream.engine.cells.sweep import age_of
+from millstream.engine.cells.timed_feed import TimedFeed
 from millstream.engine.cells.timer_index import TimerIndex, due_in
 from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
@@ -149,12 +150,24 @@ class Cell:
         """Feeds some keys. Python objects of events are made here, and dropped again."""
         events, slates, quick = piece.events, self._rows.slates, feeder.plain
         feed_quickly = feeder.feed_batch if feeder.update.batch else feeder.feed_plain
-        values = decode_values(events.values)
-        given = piece.made(values, self._plan.streams) if quick else []
-        counts, start = self.counts, 0
+        counts, timers, start = self.counts, due_in(beat, self.name), 0
+        timed = None
+        if feeder.timed and timers.limit is None:
+            timed = TimedFeed(feeder, timers, beat.clock)
+        values = piece.decoded()
+        again = quick or timed is not None
+        given = piece.made(values, self._plan.streams) if again else []
         for number, (key, count) in enumerate(zip(piece.keys, piece.counts, strict=True)):
             row, first, start = rows[piece.first + number], start, start + count
-            if quick:
+            if timed is not None:
+                try:
+                    new = timed.feed(key, row, given[first:start], events, first)
+                    self._keep(key, row, new, timed.last, timed.reach)
+                    self._timers.follow(key, timed.before, timed.timers)
+                    continue
+                except Redo:
+                    pass
+            elif quick:
                 try:
                     slates[key] = feed_quickly(key, row, given[first:start], events, first)
                     if row is None:
@@ -163,7 +176,7 @@ class Cell:
                 except Redo:
                     pass
             order = range(first, start)
-            self._feed_key(feeder, key, row, events, values, order, beat, again=quick)
+            self._feed_key(feeder, key, row, events, values, order, timers, beat.clock, again=again)
 
     def _feeder(self, update: Update, beat: Beat) -> Feeder:
         return Feeder(
@@ -185,27 +198,32 @@ class Cell:
         due: Columns,
         values: list[Any],
         order: Sequence[int],
-        beat: Beat,
+        timers: Due,
+        clock: int,
         *,
         again: bool,
     ) -> None:
         """Feeds a key that the quick path is not for, or that it has failed for (`again`)."""
-        timers = due_in(beat, self.name)
         before = unpack_slate(row).timers if row is not None and self._has_timers else {}
-        fed = feeder.feed(key, row, due, values, order, timers, beat.clock, again=again)
-        self.counts.reach = max(self.counts.reach, fed.reach)
+        fed = feeder.feed(key, row, due, values, order, timers, clock, again=again)
         self.fired = greatest(self.fired, fed.fired)
-        if fed.row is not None or row is not None:
-            if fed.row is None:
-                self._rows.delete(key, fed.last)
-            else:
-                self._rows.slates[key] = fed.row
-            self.counts.slates += (fed.row is not None) - (row is not None)
+        self._keep(key, row, fed.row, fed.last, fed.reach)
         self._timers.follow(key, before, fed.timers)
         if fed.wiped:
             self._rows.wipe(key)
         if fed.entries:
             self._rows.tables.setdefault(key, {}).update(fed.entries)
+
+    def _keep(
+        self, key: str, before: bytes | None, row: bytes | None, last: int, reach: int
+    ) -> None:
+        """Takes over the row of a key; `last` and `reach` as in `Fed`."""
+        if row is not None:
+            self._rows.slates[key] = row
+        elif before is not None:
+            self._rows.delete(key, last)
+        self.counts.slates += (row is not None) - (before is not None)
+        self.counts.reach = max(self.counts.reach, reach)
 
     def _end_feed(self, feeder: Feeder, events: int, router: Router) -> None:
         """Takes over what a feeder counted and what failed."""

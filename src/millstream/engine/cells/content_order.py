@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
@@ -11,12 +10,11 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from millstream.codec import canonical
-from millstream.engine.arrow_arrays import integer_array, numbers_of
+from millstream.codec import canonical, decode_values
+from millstream.columnar.arrow_arrays import numbers_of
 from millstream.engine.columns import Columns
 from millstream.model.event import Event
 
-_event = partial(tuple.__new__, Event)
 PIECE = 1_024
 """About as many events are fed at a time: so few that their values stay in the cache."""
 
@@ -32,12 +30,20 @@ class KeyPiece(NamedTuple):
     events: Columns
     """Key by key, each in content order."""
 
+    def decoded(self) -> list[Any]:
+        """Returns the values of the events, new ones at each call: functions may change them."""
+        events, laid = self.events, self.events.laid
+        if laid is not None and laid.form.whole:
+            return laid.decoded(events.ts, self._each_key())
+        return decode_values(events.values)
+
     def made(self, values: list[Any], streams: tuple[str, ...]) -> list[Event]:
-        """Makes the events, given their decoded values, without a loop in Python."""
-        events, only = self.events, self.events.only_stream if self.events else None
-        names = map(streams.__getitem__, events.streams) if only is None else repeat(streams[only])
-        keys = chain.from_iterable(map(repeat, self.keys, self.counts))
-        return list(map(_event, zip(names, events.ts, keys, values, strict=False)))
+        """Makes the events, given their decoded values."""
+        return list(self.events.made(values, streams, self._each_key()))
+
+    def _each_key(self) -> Iterator[str]:
+        """Yields the key of each event."""
+        return chain.from_iterable(map(repeat, self.keys, self.counts))
 
 
 class KeyGroups:
@@ -123,7 +129,7 @@ def _order_ties(
     """Orders the runs of events of the same time; `tied` are the places before each second one."""
     indices = order[np.union1d(tied, tied + 1)]
     numbers = events.stream_array[indices].tolist()
-    values = events.value_array.take(integer_array(indices)).to_pylist()
+    values = events.pick(indices).values
     content = {
         index: (streams[number], canonical(value))
         for index, number, value in zip(indices.tolist(), numbers, values, strict=True)

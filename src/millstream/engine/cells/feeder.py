@@ -1,10 +1,11 @@
 """Feeds one key's events and timers, in order, to an update with its slate.
 
-There are three paths, with the same meaning:
+There are four paths, with the same meaning:
 
 - *plain*: no timers, no table. Nothing is kept to roll back to.
-- *batch*: an update with `batch=True`. One call for all events of a key, or one for each life of
-  its slate where it expires between them.
+- *timed*: the same, for an update with timers (`TimedFeed`).
+- *batch*: an update with `batch=True`. One call for all events of a key; if the slate expires
+  between them, one call for the events before and one for those after.
 - *careful*: everything else, and every key whose other path raised. If an event fails, the slate is
   as if the event had not come, and the event becomes a dead letter. The key is fed from its stored
   slate again, which is correct because functions are deterministic.
@@ -23,6 +24,7 @@ over `slate_limit` too; with a limit of up to `CLOSELY` bytes, slates are checke
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import GeneratorType
 from typing import Any
 
 from millstream.codec import SlateCodec, decode_value, slate_codec
@@ -36,6 +38,7 @@ from millstream.model.event import Event, Timer
 from millstream.model.function import Update
 from millstream.model.place import described
 from millstream.model.rules import FAILURES, DeadLetter
+from millstream.model.rules import effects as all_effects
 from millstream.model.slate import UNLIMITED, Entries, Table
 from millstream.model.workflow import OnError
 from millstream.slate_versions import migrated
@@ -80,7 +83,7 @@ class Feeder:
         """The key and the size of the largest slate over `warn`."""
         self._warn = warn
         self.limit = limit
-        self._watched = min(warn, limit)
+        self.watched = min(warn, limit)
         self._closely = limit <= CLOSELY
         self._version = update.version
         self._current = PLAIN if update.version == 1 else -1
@@ -90,8 +93,9 @@ class Feeder:
             self.codec = slate_codec(update.slate)
             self.settled, self.back = settled_as(update.slate), read_back(update.slate, self.codec)
             self.fits, self.is_large = fits_as(update.slate), large_as(update.slate)
-        simple = self.codec is not None and update.on_timer is None
-        self.plain = simple and not self._closely
+        quick = self.codec is not None and not self._closely
+        self.plain = quick and update.on_timer is None
+        self.timed = quick and update.on_timer is not None and not update.batch
 
     def feed_plain(
         self, key: str, row: bytes | None, given: list[Event], piece: Columns, start: int
@@ -103,7 +107,7 @@ class Feeder:
         codec, ttl, function = self.codec, self.update.ttl, self.update.function
         assert codec is not None
         effects, settled, back, is_large = self.effects, self.settled, self.back, self.is_large
-        mark, final = effects.mark(), len(given) - 1
+        mark, final, values = effects.mark(), len(given) - 1, piece.values
         try:
             if row is None:
                 slate, last, small = codec.fresh(), given[0].ts, True
@@ -119,14 +123,14 @@ class Feeder:
                     last = max(last, ts)
                 result = function(event, slate)
                 if result is not None:
-                    encoded = piece.values[start + index]
-                    effects.emit(result, event.stream, event.ts, key, encoded)
+                    for effect in result if type(result) is GeneratorType else all_effects(result):
+                        effects.emit(effect, event, values[start + index])
                 if index != final and not settled(slate):
                     if small:
                         slate, size = back(slate)
                         small = size <= SMALL
                     elif not is_large(slate):
-                        slate, small = self._unlike_large(slate)
+                        slate, small = self.unlike_large(slate)
             last = max(last, given[final].ts)
             encoded = codec.encode(slate)
             if not (
@@ -135,7 +139,7 @@ class Feeder:
                 or self.readable(slate, encoded, small)
             ):
                 raise Redo
-            if len(encoded) > self._watched:
+            if len(encoded) > self.watched:
                 if len(encoded) > self.limit:
                     raise Redo
                 self.note(key, len(encoded))
@@ -178,7 +182,7 @@ class Feeder:
         self.note(key, len(encoded))
         return pack_slate(max(last, greatest), encoded, NO_TIMERS, self._version)
 
-    def _unlike_large(self, slate: Any) -> tuple[Any, bool]:
+    def unlike_large(self, slate: Any) -> tuple[Any, bool]:
         """Checks a slate that was large and may be small by now, or holds something odd; returns
         it, and whether it is small. Raises Redo if an event may have seen what JSON changes."""
         again, size = self.back(slate)

@@ -75,7 +75,8 @@ class Due(NamedTuple):
 class KeyRun:
     """Feeds one key through a batch, with timers.
 
-    If not careful, a large slate is not saved between events, and a failure then raises Redo.
+    If not careful, a settled or a large slate is not saved between events, and a failure then
+    raises Redo.
     """
 
     def __init__(
@@ -97,7 +98,9 @@ class KeyRun:
         self._version = stored.version
         """The version of `_data`, or of a table's entries."""
         self._kept = careful or len(stored.data) <= SMALL
-        """True if `_data` is updated after every event, so that a failure can go back to it."""
+        """True if `_data` is what the last event has left, so that a failure can go back to it."""
+        self._sound = self._kept
+        """True if what the last event has left can be stored, and reads back as it is."""
         self._calls = 0
         self._reach = 0
         self._fired: int | None = None
@@ -137,6 +140,7 @@ class KeyRun:
                     self._version,
                     self._memory,
                     self._kept,
+                    self._sound,
                     self._wiped,
                 ) = expired
                 self._exists = True
@@ -148,9 +152,10 @@ class KeyRun:
             self._fire("wall", timers.wall, timers.reached or 0)
         return self._end()
 
-    def _state(self) -> tuple[Timers, bytes, int, Any, bool, bool]:
+    def _state(self) -> tuple[Timers, bytes, int, Any, bool, bool, bool]:
         """Returns the state to restore if an event finds its slate expired, and then fails."""
-        return self._timers, self._data, self._version, self._memory, self._kept, self._wiped
+        kept, sound = self._kept, self._sound
+        return self._timers, self._data, self._version, self._memory, kept, sound, self._wiped
 
     def _fire(self, clock: Clock, until: int, horizon: int) -> None:
         """Fires this key's timers of a clock that are set for `until` or before, in order.
@@ -270,22 +275,25 @@ class KeyRun:
     def _write(self, codec: SlateCodec) -> None:
         """Writes the slate and reads it back; raises if it cannot be stored.
 
-        Off the careful path, a large slate is not saved, until it is small again or holds something
-        odd (see feeder.py).
+        Off the careful path, a settled slate is not, since that would change nothing. Nor is a
+        large one, until it is small again or holds something odd (see feeder.py).
         """
         feeder, memory = self._feeder, self._memory
-        if not self._kept and feeder.is_large(memory):
+        if not self._careful and feeder.settled(memory):
+            self._kept, self._sound = False, True
+            return
+        if not self._sound and feeder.is_large(memory):
             return
         data = codec.encode(memory)
         if len(data) > SMALL and not self._careful and feeder.fits(memory):
-            self._kept = False
+            self._kept = self._sound = False
             return
         self._memory = codec.decode(data)
         if len(data) > feeder.limit:
             raise over_limit(len(data), feeder.limit)
-        if not self._kept and self._memory != memory:
+        if not self._sound and self._memory != memory:
             raise Redo
-        self._data, self._kept = data, True
+        self._data, self._kept, self._sound = data, True, True
 
     def _check(self) -> bytes:
         """Returns the bytes of a slate that was not saved; raises Redo if it cannot be stored."""
@@ -295,6 +303,8 @@ class KeyRun:
         try:
             data = self._codec.encode(self._memory)
             fits = len(data) <= self._feeder.limit
+            if fits and self._sound:
+                return data
             if fits and self._feeder.readable(self._memory, data, self._calls == 1):
                 return data
         except FAILURES as error:
@@ -309,7 +319,7 @@ class KeyRun:
         """Deletes the slate with its timers and entries; the next event finds a fresh one."""
         if not self._kept:
             self._check()
-        self._kept = True
+        self._kept = self._sound = True
         self._exists, self._timers, self._data, self._memory = False, {}, b"", None
         self._version = self._feeder.update.version
         if self._codec is None:

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from functools import cache
 from math import isfinite
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from millstream.codec import BITS, FEW, SlateCodec, encodes, settled
+from millstream.codec import BITS, FEW, SlateCodec, settled
+from millstream.model.path import is_unicode
 
 SMALL = 256
 """Slates larger than this are not read back between events: it would cost more than the event."""
@@ -35,6 +37,7 @@ Settled = Callable[[Any], bool]
 """True if a slate certainly reads back as it is; it takes less time than reading it back."""
 
 
+@cache
 def settled_as(slate: type) -> Settled:
     """Returns the function that tells whether slates of this type are settled."""
     if slate is dict:
@@ -45,6 +48,7 @@ def settled_as(slate: type) -> Settled:
     return _fitting(kinds)
 
 
+@cache
 def fits_as(slate: type) -> Settled:
     """Returns the function that tells whether a slate of this type is settled as far as its
     outermost fields say, without a look into lists and dicts."""
@@ -54,6 +58,7 @@ def fits_as(slate: type) -> Settled:
     return (lambda held: True) if kinds is None else _fitting(kinds)
 
 
+@cache
 def large_as(slate: type) -> Settled:
     """Returns the function that tells whether a slate of this type fits and is certainly large."""
     fits = fits_as(slate)
@@ -120,7 +125,7 @@ def _fitting(kinds: Kinds) -> Settled:
             elif kind is float:
                 if not isfinite(item):
                     return False
-            elif kind is str and not (item.isascii() or encodes(item)):
+            elif kind is str and not (item.isascii() or is_unicode(item)):
                 return False
         return True
 
@@ -143,6 +148,7 @@ def _options(hint: Any) -> frozenset[type] | None:
     return frozenset(kinds) if all(kind in [*_SIMPLE, list, dict] for kind in kinds) else None
 
 
+@cache
 def read_back(slate: type, codec: SlateCodec) -> ReadBack:
     """Returns the function that reads back slates of this type."""
     encode, decode, fits = codec.encode, codec.decode, fits_as(slate)

@@ -1,1 +1,1 @@
-"""Checks of stored feeds: the tables agree, and a feed has all posts that it must have."""
+"""Checks of stored feeds: that the tables agree, and that a feed has all of its posts."""

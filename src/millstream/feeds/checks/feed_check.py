@@ -4,11 +4,11 @@ The brute force reads every post of every producer that a consumer follows. It i
 pushed, how far back, and to whom. The feed must show the same posts, read in pages from the newest
 and in pages from the oldest: in their current state, newest first, each of them once (Feeding
 Frenzy, 2.2). With per-producer coherency it must show the newest posts of each producer.
-`table_checks` checks the tables themselves too: a feed that is right today may rest on an entry
+`table_checks` also checks the tables themselves: a feed that is right today may depend on an entry
 that makes it wrong tomorrow.
 
-Everything is read as of one batch. Messages that are then still on their way between consumers and
-producers do not count as differences: see `settled`.
+Everything is read as of one batch. Messages that are still on their way between consumers and
+producers at that batch do not count as differences: see `settled`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from millstream.feeds.names import (
 )
 from millstream.feeds.options import FeedOptions
 from millstream.feeds.placement import PlacedFeeds
+from millstream.feeds.reads.candidates import row_of
 from millstream.feeds.reads.diversity import DiverseQuery
 from millstream.feeds.reads.query import FeedQuery, FeedSlice
 from millstream.feeds.reads.tables import Tables
@@ -47,8 +48,8 @@ PAGES = 50
 """A long feed is read in about this many pages, a short one in pages of the usual size."""
 OLDEST: Position = (0, "", "")
 
-Posts = dict[Position, tuple[Any, int | None]]
-"""By position: the value of a post, and the time of its last edit."""
+Posts = dict[Position, PostRow]
+"""By position: a post as it is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,8 @@ def verify_feed(
 def brute_force(placed: PlacedFeeds, tables: Tables, consumer: str) -> dict[str, Posts]:
     """Returns every post of each producer that a consumer follows.
 
-    For an aggregated producer this includes the posts that it refers to or is about to: posts that
-    exist, of a current source that the consumer neither blocks nor follows itself.
+    For an aggregated producer this includes the posts that it refers to or will refer to: existing
+    posts of a current source that the consumer neither blocks nor follows itself.
     """
     posts, update = prefix("post"), placed.producers
     posts_of: dict[str, Posts] = {}
@@ -105,7 +106,7 @@ def brute_force(placed: PlacedFeeds, tables: Tables, consumer: str) -> dict[str,
             if is_reference(post):
                 origin, post = referred_to(post)
                 if origin in own:
-                    continue  # it is shown as a post of its own producer
+                    continue  # shown as a post of its own producer
                 since = tables.get(update, producer, entry("source", origin))
                 is_source = since == convert(stored, ReferenceRow).since
                 is_blocked = tables.get(placed.consumers, consumer, entry("block", origin))
@@ -114,7 +115,7 @@ def brute_force(placed: PlacedFeeds, tables: Tables, consumer: str) -> dict[str,
                     continue
             else:
                 row = convert(stored, PostRow)
-            line[int(ts), origin, post] = row.value, row.edited
+            line[int(ts), origin, post] = row
     return posts_of
 
 
@@ -128,12 +129,12 @@ def _on_way(placed: PlacedFeeds, tables: Tables, producer: str) -> Iterator[tupl
 
 
 def merged(lines: Mapping[str, Posts]) -> Posts:
-    """Merges the posts of all producers. A post that two of them share is there once."""
+    """Merges the posts of all producers. A post that two of them share appears once."""
     return {position: post for line in lines.values() for position, post in line.items()}
 
 
 def from_newest(older: Callable[[Position | None, int], FeedSlice], size: int) -> Iterator[Item]:
-    """Reads a whole feed in pages, newest first. Stops at a page that does not go on."""
+    """Reads a whole feed in pages, newest first. Stops if a page makes no progress."""
     before: Position | None = None
     while True:
         page = older(before, size)
@@ -165,7 +166,7 @@ def compared(
     left, last = dict(expected), None
     place = Difference(consumer, f"the feed, {read}")
     for item in items:
-        position, post = item.position, (item.value, item.edited)
+        position, post = item.position, row_of(item)
         where = replace(place, producer=item.producer, post=item.id)
         if last is not None and position > last:
             yield where.of(f"must come before {_at(last)}", f"after it, at {_at(position)}")
@@ -211,9 +212,8 @@ def compared_diverse(
     yield from compared(consumer, "per producer", expected, pages)
 
 
-def _said(post: tuple[Any, int | None]) -> str:
-    value, edited = post
-    return shortened(value) + ("" if edited is None else f", edited at {edited}")
+def _said(post: PostRow) -> str:
+    return shortened(post.value) + ("" if post.edited is None else f", edited at {post.edited}")
 
 
 def _at(position: Position) -> str:

@@ -1,9 +1,9 @@
 """Checks the invariants of the tables of a consumer and of the producers that it follows.
 
 - A followed producer is on one side, push or pull; a blocked one is on neither.
-- The items of a producer on push are exactly its posts, in their current state, from the point
-  where the pair's items begin or from the consumer's floor. This does not hold while the producer
-  is under way; readers then pull.
+- The items of a producer on push are exactly its posts, in their current state, from the time at
+  which the pair's items begin or from the consumer's floor, whichever is later. This does not hold
+  while the producer is under way; readers then pull.
 - No other producer has items. The counts in the consumer's `meta` are correct.
 - The producer has the follower, under the same follow (`since`), in `of` and in `by`. If the pair
   is on push, the follower's class is high enough to be pushed to.
@@ -119,7 +119,7 @@ class _Checks:
         for producer in sorted(self._items.keys() - self._push.keys()):
             for (ts, post), stored in self._items[producer].items():
                 came = f"an item of {ts}: {shortened(stored)}"
-                yield self._differs("must have no items, not being on push", came, producer, post)
+                yield self._differs("must have no items: not on push", came, producer, post)
         for producer, push in sorted(self._push.items()):
             low, items = max(push.begin, self._meta.floor), self._items.get(producer, {})
             for (ts, post), stored in items.items():
@@ -144,7 +144,7 @@ class _Checks:
                 )
 
     def _is_left(self, producer: str, post: str, stored: Any) -> bool:
-        """True if this is a reference to a former source, which readers are not shown."""
+        """True if this is a reference to a former source, which is not shown to readers."""
         if not is_reference(post):
             return False
         since = self._of(producer, SOURCES + referred_to(post)[0])

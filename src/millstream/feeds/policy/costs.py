@@ -16,11 +16,11 @@ encoding of events between functions and the shuffle. Events that are not pushes
 were.
 
 Old measurements are forgotten gradually, and outliers get a low weight (`CostLine`). A slope is
-unknown until it can be told apart from chance. After many reads an upper bound of L is known, which
-gives a lower bound of the ratio; this matters where pulls cost next to nothing. (If reads always
-pull from all followed producers, the two variables cannot be separated, and nothing is known.) The
-ratio is kept within bounds, and changes only when it is off by `OFF`, so that noise does not make
-pairs change side.
+unknown until it is significant. After many reads an upper bound of L is known, which gives a lower
+bound of the ratio. This matters if pulls cost next to nothing. (If reads always pull from all
+followed producers, the two variables cannot be separated, and nothing is known.) The ratio is kept
+within bounds, and changes only when it is off by `OFF`, so that noise does not make pairs change
+side.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ OFF = 0.2
 FIRST = 32
 """The first measurements are added as a group, without the highest eighth."""
 FAR = 4.0
-"""A measurement counts for less if it is off the line by more than this many usual distances."""
+"""A measurement that is off the line by more than this many usual distances gets a lower weight."""
 SURE = 3.0
 """A slope must be this many times its likely error."""
 MORE_OFTEN = 1.5
-"""Reads of another coherency must be more frequent by this factor to become the usual ones."""
+"""Reads of another coherency must be this many times as frequent to become the usual ones."""
 READS, BATCHES = 1 / 2_000, 1 / 200
 """The part that is forgotten with each read, and with each batch."""
 
@@ -171,7 +171,7 @@ class Pulls:
 
     @property
     def slope(self) -> float | None:
-        """The mean saving of one pull less; None if it is not known."""
+        """The mean saving of avoiding one pull; None if it is not known."""
         return self._mean(self._only.slope, self._several.slope)
 
     @property
@@ -197,7 +197,7 @@ class Spent:
     processed: int
     """Events processed by producers."""
     producers: float
-    """Seconds that producers needed for them."""
+    """Seconds that producers needed for these events."""
     consumers: float | None
     """The recent cost of an event in the consumers' function, in seconds, if it is known."""
     taken: int = 0
@@ -230,7 +230,7 @@ class Calibration:
 
     @property
     def low(self) -> float | None:
-        """L: the seconds that are saved by pulling from one producer less."""
+        """L: the seconds that are saved by pulling from one producer fewer."""
         return None if self._usual is None else self._reads[self._usual].slope
 
     @property

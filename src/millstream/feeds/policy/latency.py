@@ -4,13 +4,13 @@
 `Steps` is the paper's adaptive algorithm for a live system, which has no list of its pairs and sees
 the effect of a step only with the next posts and views. So it decides once in `SETTLE` seconds,
 from the reads since the last decision, and steps back only after several calm decisions in a row.
-If a step back was one too many, it doubles its patience, so that it comes to rest.
+If a step back turns out to be one too many, it doubles its patience, so that it settles.
 
 The effect of a step depends on the strategy:
 
-- *per pair*: the ratio by which pairs are decided is `FACTOR` times lower, so that the next pairs
-  in the order of query rate over event rate turn to push. The ratio is never above H/L: what
-  MinCost pushes stays on push;
+- *per pair*: the ratio by which pairs are decided is divided by `FACTOR`, so that the next pairs in
+  the order of query rate over event rate change to push. The ratio is never above H/L: pairs that
+  MinCost pushes stay on push;
 - *per consumer*: another sixth of the consumers that pull get all of their producers on push
   (`Wholesale`). Consumers with the most views for each producer pulled come first.
 """

@@ -1,8 +1,8 @@
-"""The rate at which something happens, kept in six numbers (Feeding Frenzy, 4.3).
+"""The rate at which events happen, kept in six numbers (Feeding Frenzy, 4.3).
 
 *The usual rate* is a count of events over the time that they took. Both halve in every `memory`,
-but at least `FEWEST` events are kept: the rate of rare events rests on their last few gaps. So it
-is right for what happens every second and for what happens every week.
+but at least `FEWEST` events are kept: the rate of rare events is based on their last few gaps. So
+it suits events that happen every second and events that happen every week.
 
 *A flash* (5.5) is a burst: a second count, with a short memory, reaches `SUDDEN` events, and they
 come `LEAP` times as often as usual. During a flash the rate is the highest one seen in it recently,
@@ -23,8 +23,8 @@ SECOND = 1_000_000
 FLASH = 60 * SECOND
 """The short memory, in microseconds."""
 SUDDEN = 8.0
-"""The number of events within the short memory that may be a flash. Turning a pair twice costs
-several pushes, which a few posts in a row do not justify."""
+"""The number of events within the short memory that may be a flash. To change the side of a pair
+twice costs several pushes, which a few posts in a row do not justify."""
 LEAP = 4.0
 """In a flash, events come at least this many times as often as usual."""
 CALM = 0.25
@@ -32,7 +32,7 @@ CALM = 0.25
 LASTING = 1 / 8
 """After this part of the memory, a flash counts as usual."""
 FEWEST = 8.0
-"""This many events are not forgotten, however old they are."""
+"""This many events are never forgotten."""
 YOUNG = 1 / 2
 """The first event is assumed to have taken this part of the memory, so it does not make a high
 rate."""

@@ -4,9 +4,9 @@ H is the cost of pushing one event to one consumer, L the cost of pulling from o
 `ratio` is H/L. Rates are in events or queries a second.
 
 Per-producer coherency decides for each pair (Lemma 1), global coherency for each consumer (Lemma
-2). Lemma 2 applies to stores where a query costs the same however many producers it pulls from;
-here it costs L for each. So an application uses Lemma 1 with either coherency, unless it is
-configured otherwise.
+2). Lemma 2 applies to stores where the cost of a query does not depend on the number of producers
+that it pulls from. Here a query costs L for each of them. So an application uses Lemma 1 with
+either coherency, unless it is configured otherwise.
 
 Neither the producer nor the consumer of a pair knows both rates. So consumers report the class of
 their rate (see `rates`), and a producer pushes to those whose class is at least

@@ -1,14 +1,14 @@
-"""The answer to a feed request: a page of items, cursors to go on, and what is left out.
+"""The answer to a feed request: a page of items, cursors, and the number of producers left out.
 
     asked = Request.read({"limit": "20", "cursor": ...}, options)
     answer(FeedQuery(placed, tables, consumer, pending), asked, now)
 
-Pure: everything is read through the query. The server makes a `FeedPage` of the answer: it knows
-the batch and its age.
+Pure: everything is read through the query. The server makes a `FeedPage` of the answer, with the
+batch and its age.
 
 `next` leads to older items, and is null at the end. `previous` leads to newer items, and is null
-only for a feed without items: a client polls with it, and gets each new post once. Both stay valid
-whatever is posted, deleted or restarted in between. With per-producer coherency they lead through
+only for a feed without items: a client polls with it, and gets each new post once. Posts, deletes
+and restarts in between do not invalidate them. With per-producer coherency they lead through
 the pages as of the time of the first page (see `diversity`); the `previous` of the first page leads
 to everything that came after it. On the way to newer items `next` is always given: it may lead to
 an empty page if all older items have been deleted.
@@ -40,8 +40,8 @@ from millstream.nearest import did_you_mean
 MOST_LIMIT, MOST_K = 500, 100
 KNOWN = ("limit", "cursor", "coherency", "k", "t", "why", "unread", "feeds")
 TOO_MANY = (
-    "more producers are on pull than one read asks; the posts of the others are not shown: "
-    "unfollow some, or let the consumer look more often, so that they are pushed"
+    "more producers are on pull than one read pulls from; the posts of the others are not shown: "
+    "unfollow some, or view the feed more often, so that they are pushed"
 )
 Flag = Literal["1", "true", "0", "false"]
 Age = Annotated[
@@ -200,7 +200,7 @@ def _later_page(query: FeedQuery, asked: Request, cursor: Cursor, now: int) -> _
 
 
 def _empty(cursor: Cursor | None) -> _Page:
-    """The page without items: with a way back, and a way on if something may come."""
+    """The page without items: with a cursor back, and a cursor on if newer items may come."""
     if cursor is None:
         return _Page([], None, None)
     if cursor.direction == "newer":
@@ -243,7 +243,7 @@ def _is_diverse(asked: Request) -> bool:
 
 
 def _going_on(asked: Request, cursor: Cursor, given: Mapping[str, str], most_k: int) -> Request:
-    """Applies the cursor to the request. Parameters given beside it must agree with it."""
+    """Applies the cursor to the request. Other parameters must agree with it."""
     diverse = cursor.diverse
     if given.get("coherency", cursor.coherency) != cursor.coherency:
         raise CursorConflict(

@@ -36,14 +36,18 @@ def position_of(place: bytes) -> Position:
 def item_of(
     ts: int, producer: str, post: str, row: PostRow, how: How, via: str | None = None
 ) -> Item:
-    """Makes an item from a stored post. Whether it is unread, and why, is known to `answers`."""
+    """Makes an item from a stored post. `answers` fills in `unread` and `why`."""
     return Item(post, producer, ts, row.value, row.edited, via, how, unread=None)
+
+
+def row_of(item: Item) -> PostRow:
+    """Returns the stored post that an item shows, the reverse of `item_of`."""
+    return PostRow(item.value, item.edited)
 
 
 def candidate_of(item: Item) -> Candidate:
     """Makes a candidate from an item."""
-    row = PostRow(item.value, item.edited)
-    return place_of(*item.position), encode_value(row), (item.how, item.via)
+    return place_of(*item.position), encode_value(row_of(item)), (item.how, item.via)
 
 
 def items_of(candidates: Sequence[Candidate]) -> list[Item]:

@@ -1,10 +1,9 @@
 """Cursors: the end of a feed page, as text that a client keeps and sends back.
 
-A cursor contains everything needed to go on. It works after a restart, on another server, and
-whatever was posted in between; the server keeps no state for it. It points beside a post, not at a
-count of posts, so new posts do not shift it. A cursor is opaque, but neither secret nor a
-permission: it is base64 of a compact JSON list with a version, preceded by a checksum that detects
-damage.
+A cursor contains everything that is needed to continue. It works after a restart and on another
+server; the server keeps no state for it. It is a position beside a post, not a count of posts, so
+new posts do not shift it. A cursor is opaque, but neither secret nor a permission: it is base64 of
+a compact JSON list with a version, preceded by a checksum that detects damage.
 """
 
 from __future__ import annotations
@@ -99,13 +98,13 @@ class Cursor:
             pass
         shown = text if len(text) <= 60 else f"{text[:60]}..."
         raise error(
-            "cursor must be what an answer of this feed gave as 'next' or 'previous', unchanged; "
+            "cursor must be the 'next' or 'previous' of an answer of this feed, unchanged; "
             f"got {shown!r}; ask without a cursor to begin with the newest items"
         )
 
 
 def from_and_including(position: Position, direction: Direction) -> Position:
-    """A position for a cursor that shows the post at `position` again and goes on from there.
+    """A position for a cursor that shows the post at `position` again and continues from there.
 
     >>> from_and_including((7, "ann", "x"), "newer") < (7, "ann", "x")
     True
@@ -144,4 +143,4 @@ def _check(packed: bytes) -> bytes:
 
 def _check_whole(least: int, most: int, *numbers: Any) -> None:
     if any(type(number) is not int or not least <= number <= most for number in numbers):
-        raise ValueError("no number that it may be")
+        raise ValueError("a number is out of range")

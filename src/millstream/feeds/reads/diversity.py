@@ -2,25 +2,25 @@
 
 Feeding Frenzy, 2.1 (Q2) and 2.2.1: "if there is an event from Bob in the last t time units, then we
 should not show more than k Alice events unless we are also showing the Bob event". At most k posts
-of a producer are ever shown, so that holds for each page and for all of them together. The order of
-pages puts as many producers first as possible:
+of a producer are ever shown, so this holds for each page and for all pages together. The order of
+pages shows as many producers as possible first:
 
     leads     the newest post of each producer, if it is no older than t
     others    all other posts, up to k of each producer including its lead
 
-Both groups are ordered by recency. A page is the next `limit` posts of that order, and shows them
-by time. The posts of one producer come by recency too, so each producer is shown without a gap, and
-no post is shown twice.
+Both groups are ordered by recency. A page has the next `limit` posts in this order, and shows them
+by time. The posts of each producer come by recency too, so they are shown without a gap, and no
+post is shown twice.
 
 All pages are as of the newest post of the first page. Later posts are not part of them, and deleted
 posts disappear. If the lead of a producer is deleted, its next post becomes the lead, and may then
 be skipped by a page that is past the leads.
 
-Reading is lazy. Each producer is a line of posts, newest first, and the lines are merged. A line
-that does not know its next post yields a *mark*, a position below which that post must be. More is
+Reading is lazy. Each producer has a line of posts, newest first, and the lines are merged. A line
+that does not know its next post yields a *mark*, a position that the post must be below. More is
 read only when the merge has reached the mark: first from the consumer's items, which advances many
-lines at once, and then from the one producer. So a page whose posts are all among the items pulls
-from no producer on push.
+lines at once, and then from the producer itself. So a page whose posts are all among the items
+pulls from no producer on push.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Step = tuple[Position, int, Item | None]
 CHUNK = 100
 """The number of items that are read at a time."""
 MOST_ITEMS = 2_000
-"""The number of items that are read before the producers are pulled from instead."""
+"""After this many items, posts are pulled from the producers instead."""
 TOP: Position = (LATEST, "", "")
 BOTTOM: Position = (0, "", "")
 
@@ -143,8 +143,8 @@ class DiverseQuery:
         ]
 
     def _pushed(self, producer: str, begin: int) -> Iterator[Step]:
-        """Yields the posts of a producer on push: from the shelf as far as it reaches, then its
-        own."""
+        """Yields the posts of a producer on push: first those on the shelf, then those in the
+        producer's table."""
         shelf, known, taken = self._shelf, self._shelf.of(producer), 0
         end = (begin, "", "")
         while True:

@@ -1,10 +1,10 @@
 """Acknowledged records that the application has not taken in yet.
 
 A reader lays them over the tables, so an acknowledged record is visible in the next read: a post,
-an edit, a delete, a follow, an unfollow. The records are only sorted here. A reader applies them to
-what the tables say, by the same functions as the updates do (see `states`), so a record has the
-effect that it will have when it is taken in. New sources of an aggregated producer become visible
-when they are taken in; removed ones disappear at once.
+an edit, a delete, a follow, an unfollow. Here the records are only sorted. A reader applies them to
+the tables with the same functions as the updates (see `states`), so a record has the effect that it
+will have when it is taken in. New sources of an aggregated producer become visible when they are
+taken in; removed ones disappear at once.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class FeedSlice(NamedTuple):
 
 class FeedQuery:
     """The feed of one consumer, as of one batch and with the pending records. It pulls from at most
-    `most_pulled` producers, from all if that is None."""
+    `most_pulled` producers. None: it pulls from all."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class FeedQuery:
         rows = list(tables.rows(placed.consumers, consumer, META, AFTER_PULL))
         known = rows and rows[0][0] == _META
         self.meta = decode_consumer(rows.pop(0)[1]) if known else ConsumerMeta.new()
-        self._pulled = self._who_is_pulled(rows, most_pulled)
+        self._pulled = self._choose_pulled(rows, most_pulled)
         self._shown = Shown(self._unseen, pending, self._references)
 
     def older(self, before: Position | None, limit: int) -> FeedSlice:
@@ -177,8 +177,8 @@ class FeedQuery:
         return self._not_taken(None, before, newest_first=True)
 
     def seen(self) -> Position | None:
-        """Returns the post up to which the consumer has read, as it last reported; None if it never
-        did."""
+        """Returns the post up to which the consumer has read, by its last report; None if it never
+        reported."""
         upto = self._pending.seen.get(self.consumer)
         return self.meta.seen if upto is None else seen_after(self.meta.seen, upto)
 
@@ -187,11 +187,11 @@ class FeedQuery:
         items = items_of(candidates[:limit])
         return FeedSlice(items, len(candidates) > limit, self.left_out, len(self._pulled))
 
-    def _who_is_pulled(self, rows: list[Row], most: int | None) -> list[str]:
+    def _choose_pulled(self, rows: list[Row], most: int | None) -> list[str]:
         """Chooses the producers to pull from: on pull by `rows`, newly followed, or under way."""
         producers = {name[len(PULL) :].decode(): None for name, _ in rows}
-        # Pushed items of these producers are hidden: the producer may have been unfollowed in
-        # between, or the items may be half of a pass.
+        # Pushed items of these producers are hidden: the producer may have been unfollowed since
+        # they were pushed, or a pass may have pushed only some of them.
         self._unseen = dict.fromkeys(self._follows)
         for producer in self.tables.once(self.placed.fanouts, self._under_way):
             if producer not in producers and self._get(PUSH + producer) is not None:
@@ -359,8 +359,8 @@ class FeedQuery:
     def _get(self, name: str) -> Any:
         return self.tables.get(self.placed.consumers, self.consumer, name)
 
-    def _scan(self, start: str, stop: str, *, reverse: bool = False) -> Iterator[tuple[str, Any]]:
-        return self.tables.scan(self.placed.consumers, self.consumer, start, stop, reverse=reverse)
+    def _scan(self, start: str, stop: str) -> Iterator[tuple[str, Any]]:
+        return self.tables.scan(self.placed.consumers, self.consumer, start, stop)
 
 
 def _bound(producer: str, position: Position) -> str:

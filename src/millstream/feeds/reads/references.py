@@ -1,12 +1,12 @@
 """Resolves references: the posts of other producers in the stream of an aggregated producer.
 
 A reader shows a reference only if it is valid as of the batch that is read, with the pending
-records: the post as in its origin's table, while the origin is a source of the aggregated producer.
-Posts of a producer that the consumer follows itself are shown as such, and not through others as
-well. Posts of a blocked producer are not shown.
+records: the post exists in its origin's table, and the origin is a source of the aggregated
+producer. Posts of a producer that the consumer follows itself are shown as such, and not also
+through others. Posts of a blocked producer are not shown.
 
 An aggregated producer is told of a post one batch after its source has it. Until then the post is
-`ON_WAY`, and before that it is pending at the source. Both are found here.
+`ON_WAY`, and before that it is pending at the source. This module finds both.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class References:
     def stored(
         self, via: str, origin: str, ts: int, post: str, reference: ReferenceRow
     ) -> PostRow | None:
-        """Returns a post from its origin's table; None if the reference is not to be shown."""
+        """Returns a post from its origin's table; None if the reference must not be shown."""
         if self._shown_since(via, origin) != reference.since:
             return None
         stored = self._tables.get(self._producers, origin, post_entry(ts, post))
@@ -120,7 +120,7 @@ class References:
 
     def _shown_since(self, via: str, origin: str) -> int | None:
         """The time at which an origin became a source of an aggregated producer; None if it is not
-        a source, or if its posts are not to be shown."""
+        a source, or if its posts must not be shown."""
         pair = via, origin
         if pair not in self._since:
             self._since[pair] = self._source_since(via, origin)

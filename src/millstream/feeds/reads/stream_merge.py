@@ -17,13 +17,13 @@ Add = Callable[[list[Row], list[Candidate]], bool]
 """Appends the candidates of some rows to a list. Returns True if one of them may be in another
 stream too."""
 LEAST = 3
-"""The minimum number of posts that are read from a stream at first. More are read if its share of
-the page, with some to spare, is larger."""
+"""The minimum number of posts that are read from a stream at first. More are read if the stream's
+share of the page, times `SPARE`, is larger."""
 SPARE = 1.4
-"""The factor of spare posts. Streams advance at different speeds, and reading on in one costs as
-much as a few posts."""
+"""The factor of spare posts. Streams advance at different speeds, and another read of a stream
+costs as much as a few posts."""
 MORE = 5
-"""Later reads of a stream take one part in this many of a page."""
+"""A later read of a stream takes a page's posts divided by this."""
 _place = itemgetter(0)
 
 
@@ -106,8 +106,8 @@ class Merged:
 def read_into(merged: Merged, streams: Sequence[PostStream]) -> None:
     """Adds the posts of several streams as far as they are needed.
 
-    A few are read from every stream first, since any of them may have the next post. Few streams
-    have many.
+    A few are read from every stream first, since any of them may have the next post. Only few
+    streams have many posts of a page.
     """
     share = min(max(LEAST, int(SPARE * merged.most / max(1, len(streams))) + 1), merged.most)
     while streams:

@@ -33,6 +33,6 @@ class Tables(Protocol):
         ...
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """Returns the result of an earlier call for the same tables and name, or else calls
+        """Returns the result of an earlier call for the same tables and name; otherwise calls
         `make`."""
         ...

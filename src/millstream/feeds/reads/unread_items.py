@@ -1,9 +1,9 @@
 """Unread items: those newer than the post up to which the consumer has read.
 
 A consumer reports that post with a record of kind `seen`, which only ever moves forward. For a
-consumer that never did, all items are counted, and none is marked as read or unread. The count
-covers what global coherency shows, each post once, whatever coherency was requested: if only some
-posts of a producer are shown, all of its unread posts count.
+consumer that has never reported one, all items are counted, and none is marked as read or unread.
+With either coherency, the count covers the items that global coherency shows: if only some posts of
+a producer are shown, all of its unread posts count.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST = 1_000
 def unread(query: FeedQuery, most: int = MOST) -> Unread:
     """Counts the unread items, up to `most`."""
     seen = query.seen()
-    # Without a marker either end would do; pushed items are at the newest end.
+    # Without a marker, any `most` items would do; the newest ones are cheap, since they are pushed.
     page = query.older(None, most) if seen is None else query.newer(seen, most)
     return Unread(len(page.items), page.more)
 

@@ -74,8 +74,8 @@ class Shown:
     def by_way(
         self, ts: int, origin: str, post: str, reference: ReferenceRow, via: str
     ) -> PostRow | None:
-        """Returns the post behind a reference with pending changes applied; None if deleted or not
-        to be shown."""
+        """Returns the post behind a reference with pending changes applied; None if it was deleted
+        or must not be shown."""
         row = self._references.stored(via, origin, ts, post, reference)
         return None if row is None else self.now(ts, origin, post, row)
 

@@ -1,27 +1,27 @@
 """Aggregated producers (Feeding Frenzy, 2.4): producers that show their sources' posts with their
 own.
 
-A record `aggregate` names the sources. Sending it again replaces them; an empty list ends the
-aggregation. A source's table records the aggregated producers its posts go `into`; the table of the
-aggregated producer records its sources. The aggregated producer is told of each new post of a
-source. It keeps a *reference* to it among its own posts, and is pushed and pulled as any producer;
-so it also has a rate and followers.
+A record `aggregate` names the sources. A later one replaces them; an empty list ends the
+aggregation. A source's table records the aggregated producers that its posts go `into`; the table
+of the aggregated producer records its sources. The aggregated producer is told of each new post of
+a source, and keeps a *reference* to it among its own posts. It is pushed and pulled like any
+producer, so it also has a rate and followers.
 
-A reference contains nothing of the post. Readers take that from the origin's table, as of the same
-batch (see `references`). So an edit, a delete, a block or the end of the aggregation leaves no
-trace, although the aggregated producer learns of it a batch later.
+A reference contains nothing of the post. Readers take the post from the origin's table, as of the
+same batch (see `references`). So readers see an edit, a delete, a block or the end of the
+aggregation at once, although the aggregated producer learns of it a batch later.
 
 The upstream edges always push. "If we decide to push for a given edge, we cannot decide to pull for
-any adjacent upstream edges" (3.4). So each downstream edge is free to be either, is decided on its
-own, and the lemmas hold for it.
+any adjacent upstream edges" (3.4). So each downstream edge may be either, is decided on its own,
+and the lemmas hold for it.
 
 - The aggregated producer is told of a post in the batch after the one that took it in. Until then
-  the post is `ON_WAY` (see `fanouts`), where readers find it; so a feed shows it at once, in its
-  place.
+  the post is `ON_WAY` (see `fanouts`), where readers find it. So a feed shows it at once, in the
+  right place.
 - A new source brings its newest `backfill` posts, and all posts after it has joined.
 - Aggregation is one level deep: an aggregated producer that is a source passes on its own posts,
   not its references.
-- References to a former source are not shown. They are swept out of the aggregated producer's table
+- References to a former source are not shown. They are deleted from the aggregated producer's table
   in steps, newest first. In feeds they stay until the feeds are trimmed.
 """
 
@@ -153,8 +153,8 @@ class Aggregating:
                 yield key, -1
 
     def swept(self, stop: str, most: int) -> tuple[str | None, int]:
-        """Deletes references to former sources among the `most` entries before `stop`. Returns
-        where to go on, None at the end, and the number of deleted references."""
+        """Deletes references to former sources among the `most` entries before `stop`. Returns the
+        entry to continue before (None at the end), and the number of deleted references."""
         entries = list(self.table.scan(POSTS, stop, reverse=True, limit=most))
         count = 0
         for name, stored in entries:

@@ -7,8 +7,8 @@ twice `keep` items; posts older than the `floor` are pulled.
 
 A consumer reports its view rate to its producers only when the rate has changed by `BAND` classes.
 With `decide="per-consumer"` the consumer decides by Lemma 2 for all of its producers, and reports
-`ALWAYS` or `NEVER`. A consumer that has stopped viewing its feed sends no event that says so.
-Pushes to it reveal how long ago its last view was, and in time its pairs go back to pull.
+`ALWAYS` or `NEVER`. If a consumer stops viewing its feed, no event says so. But each push shows how
+long ago its last view was, so its pairs return to pull in time.
 """
 
 from __future__ import annotations
@@ -61,11 +61,10 @@ from millstream.model.slate import Table
 BAND = 3
 """A view rate must change by this many classes before producers are told: a factor of 1.7."""
 SILENT = 1 / 4
-"""After this part of the memory without a view, a push triggers a check of how far the rate has
-faded."""
+"""After this part of the memory without a view, a push triggers a check of the faded rate."""
 GONE = 1 / 8
-"""When only this part of the rate is left, a consumer that was chosen to have all of its producers
-on push no longer has."""
+"""When only this part of the rate is left, a consumer is no longer one that was chosen to have all
+of its producers on push."""
 BLOCK, ITEMS = prefix("block"), prefix("item")
 PULL, PUSH = prefix("pull"), prefix("push")
 
@@ -158,7 +157,7 @@ class Consumer:
             self._table[META] = self._meta
 
     def _rated(self, rate: float) -> Iterator[Emit]:
-        """Tells the producers if this view rate means a different class."""
+        """Tells the producers if the class of this view rate has changed enough."""
         new_class = self._class(rate)
         if abs(new_class - self._meta.rate_class) < BAND:
             return

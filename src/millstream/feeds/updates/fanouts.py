@@ -1,7 +1,7 @@
 """Records the producers that are under way: their last posts have not reached all feeds yet.
 
-This is one table with an entry for each such producer; most of the time it is empty. It is of the
-same batch as the feeds, so a reader of both knows which producers to pull from (see `query`).
+This is one table with an entry for each such producer; most of the time it is empty. Readers read
+it as of the same batch as the feeds, so they know which producers to pull from (see `query`).
 
 Two more tables serve aggregated producers. `SOURCES` lists the producers that are sources. `ON_WAY`
 lists the posts of sources that the aggregated producer has not been told of yet (see `references`).

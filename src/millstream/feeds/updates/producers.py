@@ -1,11 +1,11 @@
 """The producers of feeds: stores their posts and followers, and pushes posts to followers.
 
 This is an update with one table for each producer (see `names`). A post is stored, and then a
-*pass* over the followers starts. It sends the post to every follower of a rate class that is high
-enough, which means that its consumer views the feed often enough (Feeding Frenzy, 4.2). A pass
-makes at most `pushes` pushes for one event, each of one post to one follower. The rest of the pass
-is kept in the table, the producer is marked as under way (`NAME.fanouts`), and the pass continues
-in the next batch. Readers pull from a producer that is under way, so no feed shows half of a pass.
+*pass* over the followers starts. It sends the post to every follower whose rate class is high
+enough, that is, who views the feed often enough (Feeding Frenzy, 4.2). A pass makes at most
+`pushes` pushes for one event, each of one post to one follower. The rest of the pass is kept in the
+table, the producer is marked as under way (`NAME.fanouts`), and the pass continues in the next
+batch. Readers pull from a producer that is under way, so no feed shows half of a pass.
 
 When the lowest class to push to changes (4.3), a pass tells the followers in the affected classes
 that they are now on the other side, and sends what they need for it. A flash (5.5) moves pairs to
@@ -17,8 +17,9 @@ Each pass, and each message to a single consumer, has its own timestamp, later t
 Events with equal timestamps are ordered by content, but a consumer must receive changes of side in
 the order in which they were decided.
 
-The consumer's table is authoritative: it ignores a push for a pair that is on pull or no longer
-exists. So the set of followers that is pushed to may be too large for a while, but never too small.
+The consumer's table is authoritative: the consumer ignores a push for a pair that is on pull or no
+longer exists. So the set of followers that is pushed to may be too large for a while, but never too
+small.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ It checks, in this order: the request rate of the address, the host name, the pa
 request, the token, the declared size of the body. The first check that fails is the answer.
 
 *Host*, *Origin* and *Sec-Fetch-Site* keep out web pages of other sites. A page whose host name was
-made to point at this machine (DNS rebinding) sends its own name as Host, and a page that sends a
-request here says where it is from. From other sites, only a link that a user follows may lead here.
+made to point at this machine (DNS rebinding) sends its own name as Host. Any other page's request
+has its site in Origin or Sec-Fetch-Site. From other sites, only a link that a user follows may lead
+here.
 *The token*, where there is one, guards every route (`token_check`); the dispatcher checks what it
 allows. Wrong tokens are counted for each client address and limited in rate. A right token is
 never counted as wrong, and has a rate of its own, so nobody can lock out its holder. *Bodies* are

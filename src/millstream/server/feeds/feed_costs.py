@@ -1,9 +1,9 @@
 """Measures the cost of reads and pushes of feeds on this server, for the ratio in its records.
 
-This is a shell around `feeds.costs` and `feeds.latency`, which make the decisions: it has the
-clock, takes the numbers from the application's progress, and admits one thread at a time. Nothing
-is stored. After a start the ratio is unknown until enough was measured, and records have none;
-producers and consumers then use the last ratio that they got.
+This is a shell around `feeds.policy.costs` and `feeds.policy.latency`, which make the decisions: it
+has the clock, takes the numbers from the application's progress, and admits one thread at a time.
+Nothing is stored. After a start the ratio is unknown until enough was measured, and records have
+none; producers and consumers then use the last ratio that they got.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class FeedCosts:
         return max(LEAST, base / FACTOR**steps)
 
     def _decide(self) -> None:
-        """Decides on the ratio and the steps anew, once every SETTLE seconds."""
+        """Decides on the ratio and the steps again, once every SETTLE seconds."""
         now = self._clock()
         if now < self._due:
             return

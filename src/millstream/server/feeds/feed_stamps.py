@@ -19,7 +19,8 @@ import msgspec
 
 from millstream.errors import InputError
 from millstream.feeds.records import Record, read_record
-from millstream.json_depth import too_deep
+from millstream.json_checks.json_depth import too_deep
+from millstream.log.writer import Entry
 from millstream.server.streams.records import BOM, MANY, CheckedBody, pieces
 
 POST_BYTES = 1 << 20
@@ -138,19 +139,19 @@ class FeedCheck:
                         checked.refuse(number, line, error)
             yield checked
 
-    def lines(self, checked: CheckedBody) -> list[bytes]:
-        """Stamps the accepted records now, in their order, and returns their lines."""
+    def entry(self, checked: CheckedBody, tag: str, digest: int) -> Entry:
+        """Stamps the accepted records now, in their order."""
         assert isinstance(checked, FeedRecords)
         ratio = self._ratio()
         lines = []
-        for line, record in zip(checked.lines, checked.records, strict=True):
+        for line, record in zip(checked.parts, checked.records, strict=True):
             sent_fields = record.keys()
             added = stamped(record, self._stamps, ratio)
             lines.append(with_fields(line, added, anew=not sent_fields.isdisjoint(added)))
             record |= added
             if record["kind"] == "post":
                 checked.ids.append(record["id"])
-        return lines
+        return Entry.of(lines, tag, digest)
 
     def _take(self, line: bytes, checked: FeedRecords) -> None:
         """Adds a record to `checked`; raises if the line cannot be accepted."""
@@ -178,7 +179,7 @@ class FeedCheck:
                 )
         else:
             read_record(record)
-        checked.lines.append(line)
+        checked.accept(line)
         checked.records.append(record)
 
 

@@ -76,7 +76,7 @@ class FeedPosting:
                 record["wholesale"] = True
             record |= stamped(record, stamps, ratio)
         lines = [_encode(record) for record in records]
-        await self._posting.append(path, Entry(lines), sum(map(len, lines)))
+        await self._posting.append(path, Entry.of(lines), sum(map(len, lines)))
 
     async def _follow(self, request: Request, kind: str) -> Response:
         network = self._networks.named(query(request, ("feeds",)).get("feeds"))

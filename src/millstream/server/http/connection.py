@@ -3,7 +3,7 @@
 - A head (request line and headers) has a limit of bytes and of time. Time counts from the first
   byte, or from the start of the connection if no byte comes. The framing of a chunked body (chunk
   extensions and trailers) is limited likewise. Trailers are read and discarded; they are never
-  taken for headers.
+  treated as headers.
 - A body that is still sent after its answer is discarded, up to a limit of bytes and of time.
 - Pipelined requests are parsed a few at a time, and not while the client leaves its answers
   unread.

@@ -29,7 +29,7 @@ _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 class Route:
     """A method and a path, like ("slates", "{update}"): words, and places for any segment.
 
-    The endpoint finds the decoded segments in `request.path_params`. The path / is ("",).
+    The endpoint gets the decoded segments with `segment`. The path / is ("",).
     GET routes answer HEAD too.
     """
 
@@ -110,6 +110,12 @@ class _Candidate:
         self.routes[route.method] = route
         if route.method == "GET":
             self.routes["HEAD"] = route
+
+
+def segment(request: Request, place: str) -> str:
+    """Returns the decoded segment of a request's path at a place of its route's pattern."""
+    text: str = request.path_params[place]
+    return text
 
 
 def decoded(segment: bytes) -> str:

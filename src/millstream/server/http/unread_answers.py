@@ -32,8 +32,7 @@ R = TypeVar("R", bound=Recipient)
 class UnreadAnswers(Generic[R]):
     """Counts unread bytes by recipient. Used on the event loop."""
 
-    def __init__(self, most: int = MOST_UNREAD) -> None:
-        self._most = most
+    def __init__(self) -> None:
         self._sizes: dict[R, int] = {}
         self._since: dict[R, float] = {}
         self._total = 0
@@ -51,11 +50,11 @@ class UnreadAnswers(Generic[R]):
 
     def has_room(self, now: float) -> bool:
         """True if a further large answer may be created; cuts recipients off to make room."""
-        if self._total > self._most:
+        if self._total > MOST_UNREAD:
             self._look()
-            while self._total > self._most and self._cut_off_worst(now):
+            while self._total > MOST_UNREAD and self._cut_off_worst(now):
                 pass
-        return self._total <= self._most
+        return self._total <= MOST_UNREAD
 
     def _look(self) -> None:
         """Updates all counts: most recipients have read on since."""

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from millstream.description import Description
 from millstream.nearest import did_you_mean
 from millstream.server.http.answers import Refusal, json_answer
-from millstream.server.http.paths import Route, query
+from millstream.server.http.paths import Route, query, segment
 from millstream.server.service import Service
 from millstream.trees.messages import (
     AgentsAnswer,
@@ -63,7 +63,7 @@ class Agents:
             hello = _hello.decode(await request.body())
         except msgspec.DecodeError as error:
             raise Refusal(400, f"the body must be an agent's hello as JSON: {error}") from None
-        node = request.path_params["node"]
+        node = segment(request, "node")
         if hello.member.node != node:
             raise Refusal(
                 409, f"the hello must be of node {node[:100]!r}; got {hello.member.node[:100]!r}"
@@ -99,7 +99,7 @@ class Agents:
         query(request, ())
         description = self._service.store.description()
         parts = {} if description is None else description.parts
-        name = request.path_params["name"]
+        name = segment(request, "name")
         jobs = {job: part for job, part in job_parts(parts).items() if part.agents}
         if name not in jobs:
             hint = did_you_mean(name, jobs) if jobs else "the application has none with agents"
@@ -115,10 +115,13 @@ class Agents:
 
 
 def tickets_of(parts: Mapping[str, Any]) -> dict[str, list[JobTicket]]:
-    """Returns the jobs that each node is to run, in order, from an application's parts."""
+    """Returns the jobs that each node is to run, in order, from an application's parts.
+
+    They include Python jobs without a package: an agent that asks for the definition of one is told
+    what is missing."""
     tickets: dict[str, list[JobTicket]] = {}
     for name, part in job_parts(parts).items():
-        if part.agents and part.version is not None:
+        if part.agents:
             for node in part.nodes:
-                tickets.setdefault(node, []).append(JobTicket(name, part.version))
+                tickets.setdefault(node, []).append(JobTicket(name, part.version or ""))
     return {node: sorted(wanted) for node, wanted in tickets.items()}

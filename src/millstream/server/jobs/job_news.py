@@ -1,9 +1,9 @@
 """The news of a job for its agents: GET and POST /jobs/{name}/news.
 
 The server follows the stream `NAME.told` of each requested job, once for all clients, and keeps its
-content on a `NewsBoard`. News are numbered like the stream's records, so the numbers stay valid
-after a restart of the server, which reads the end of the stream again. A request may wait for news.
-One task serves all waiting requests; it checks the logs ten times a second.
+content on a `NewsBoard`. Its entries are numbered like the stream's records, so the numbers stay
+valid after a restart of the server, which reads the end of the stream again. A request may wait for
+news. One task serves all waiting requests; it checks the logs ten times a second.
 
 POST is for a request that names more nodes than fit into a URL.
 """
@@ -20,7 +20,7 @@ from starlette.responses import Response
 from millstream.errors import MillstreamError
 from millstream.nearest import did_you_mean
 from millstream.server.http.answers import Refusal, json_answer
-from millstream.server.http.paths import Route, query_lists, whole_number
+from millstream.server.http.paths import Route, query_lists, segment, whole_number
 from millstream.server.service import Service
 from millstream.server.streams.catalogue import Catalogue
 from millstream.server.streams.numbered_records import Numbered
@@ -36,13 +36,13 @@ MOST_NODES = 20_000
 SUFFIX = ".told"
 
 
-class _Event(msgspec.Struct):
+class _LogRecord(msgspec.Struct):
     """A record of an output's log."""
 
     value: Any = None
 
 
-_event = msgspec.json.Decoder(_Event)
+_event = msgspec.json.Decoder(_LogRecord)
 _question = msgspec.json.Decoder(NewsQuestion)
 
 
@@ -90,7 +90,7 @@ class JobNews:
         after = whole_number(once, "after", 0, 0, 10**18) if "after" in once else None
         wait = float(whole_number(once, "wait", 0, 0, int(LONGEST_WAIT)))
         question = NewsQuestion(parameters.get("node", []), once.get("life", ""), after, wait)
-        return json_answer(await self.answer(request.path_params["name"], question))
+        return json_answer(await self.answer(segment(request, "name"), question))
 
     async def _post(self, request: Request) -> Response:
         query_lists(request, (), 0)
@@ -100,7 +100,7 @@ class JobNews:
             raise Refusal(400, f"the body must be a question for news as JSON: {error}") from None
         if len(question.nodes) > MOST_NODES:
             raise Refusal(400, f"a question may name at most {MOST_NODES} nodes")
-        return json_answer(await self.answer(request.path_params["name"], question))
+        return json_answer(await self.answer(segment(request, "name"), question))
 
     async def _up_to_date(self, name: str) -> NewsBoard:
         """Returns the board of a job, with everything that its log has."""

@@ -18,7 +18,7 @@ from millstream.errors import MillstreamError
 from millstream.messages.jobs import JobAnswer, JobsAnswer
 from millstream.nearest import did_you_mean
 from millstream.server.http.answers import Refusal, json_answer
-from millstream.server.http.paths import Route, query
+from millstream.server.http.paths import Route, query, segment
 from millstream.server.jobs.job_tables import read_jobs
 from millstream.server.service import Service
 from millstream.stores.progress import Progress
@@ -90,7 +90,7 @@ def routes(jobs: Jobs) -> list[Route]:
 
     async def one(request: Request) -> Response:
         query(request, ())
-        name, latest = request.path_params["name"], await jobs.now()
+        name, latest = segment(request, "name"), await jobs.now()
         if name not in latest:
             hint = did_you_mean(name, latest) if latest else "the application has none"
             raise Refusal(404, f"there is no job {name[:100]!r}; {hint}")

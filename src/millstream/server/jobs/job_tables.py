@@ -5,6 +5,7 @@ The root's table also has the values of all keys, which may be many; they are no
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,4 +32,4 @@ def read_job(reader: SlateReader, name: str, part: JobPart) -> JobAnswer:
     reducers = f"{name}.reducers"
     slate = reader.get(reducers, "") if reducers in reader.updates else None
     schedule = [] if slate is None else msgspec.convert(slate.value, Agreed).schedule
-    return shown(name, part, tables, batch, schedule)
+    return shown(name, part, tables, batch, schedule, clock=time.time_ns() // 1_000)

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from millstream.places.place_address import place_at
 from millstream.server.http.answers import Refusal
-from millstream.server.http.paths import Route, query
+from millstream.server.http.paths import Route, query, segment
 from millstream.server.service import Service
 from millstream.stores.package_files import package_path
 
@@ -16,7 +16,7 @@ def routes(service: Service) -> list[Route]:
     async def package(request: Request) -> Response:
         query(request, ())
         place = place_at(service.options.place) if service.options.place else None
-        name = request.path_params["hash"]
+        name = segment(request, "hash")
         path = await service.in_thread(lambda: package_path(service.store.path, name, place))
         if path is None:
             raise Refusal(

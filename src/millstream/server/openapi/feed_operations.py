@@ -8,7 +8,6 @@ from msgspec import Meta
 
 from millstream.feeds.reads.answers import MOST_K, MOST_LIMIT, Age, Flag
 from millstream.feeds.reads.cursor import CursorText
-from millstream.feeds.records import Name
 from millstream.messages.feeds import (
     FeedPage,
     FeedPostAnswer,
@@ -20,7 +19,6 @@ from millstream.messages.streams import ServerSentEvent
 from millstream.server.feeds.feed_stamps import SentRecord
 from millstream.server.http.answers import NDJSON
 from millstream.server.openapi.operations import (
-    BODY_LIMITS,
     EVENTS,
     IDEMPOTENCY_KEY,
     LIMIT,
@@ -31,12 +29,10 @@ from millstream.server.openapi.operations import (
 )
 
 FEEDS = Parameter("feeds", "Which feeds, where the application has several.")
-CONSUMER = {"consumer": Name}
-PAIR = {"consumer": Name, "producer": Name}
 NO_FEEDS = {404: "The application has no feeds, or none of this name."}
 NO_PAGE = {
-    404: "The application has no feeds, or none of this name; or no answer gave this cursor.",
-    409: "The cursor does not go with the other parameters.",
+    404: "The application has no feeds, or none of this name; or the cursor is not from an answer.",
+    409: "The cursor does not fit the other parameters.",
 }
 WRITING = {
     409: "The records of the feeds are not in an event log, or another process writes it.",
@@ -93,7 +89,6 @@ FEED_OPERATIONS = (
                 FEEDS,
             ),
             errors=NO_PAGE,
-            place_types=CONSUMER,
         )
         for path, summary in {
             "/feeds/{consumer}": "A page of a feed, newest first.",
@@ -113,7 +108,6 @@ FEED_OPERATIONS = (
         errors={
             **NO_FEEDS,
             **WRITING,
-            **BODY_LIMITS,
             415: "The body has a type that is not accepted.",
             422: "Every line was refused, or the Idempotency-Key was used for another body.",
         },
@@ -126,7 +120,6 @@ FEED_OPERATIONS = (
         FollowAnswer,
         parameters=(FEEDS,),
         errors={**NO_FEEDS, **WRITING, 409: f"The producer is blocked. {WRITING[409]}"},
-        place_types=PAIR,
     ),
     Operation(
         "DELETE",
@@ -136,7 +129,6 @@ FEED_OPERATIONS = (
         FollowAnswer,
         parameters=(FEEDS,),
         errors={**NO_FEEDS, **WRITING},
-        place_types=PAIR,
     ),
     Operation(
         "GET",
@@ -152,7 +144,6 @@ FEED_OPERATIONS = (
             FEEDS,
         ),
         errors=NO_FEEDS,
-        place_types=CONSUMER,
     ),
     Operation(
         "GET",
@@ -176,6 +167,5 @@ FEED_OPERATIONS = (
             ),
         ),
         errors=NO_PAGE,
-        place_types=CONSUMER,
     ),
 )

@@ -21,9 +21,8 @@ from millstream.messages.slates import SlateEvent, SlateGone
 from millstream.messages.streams import RecordGap
 from millstream.server.http.answers import json_answer
 from millstream.server.http.paths import Route, query
-from millstream.server.openapi.agent_operations import AGENT_OPERATIONS
 from millstream.server.openapi.feed_operations import FEED_OPERATIONS
-from millstream.server.openapi.job_operations import JOB_OPERATIONS
+from millstream.server.openapi.job_operations import AGENT_OPERATIONS, JOB_OPERATIONS
 from millstream.server.openapi.operations import OPERATIONS, Operation
 
 ALWAYS = {
@@ -35,6 +34,8 @@ ALWAYS = {
     503: "Try again later: the store cannot be read, or there are too many requests at once.",
 }
 """Errors that any route may answer with."""
+BODY_ERRORS = {408: "The body came too slowly.", 413: "The body is too large."}
+"""Errors of any route that takes a body."""
 EVENT_DATA = (SlateEvent, SlateGone, RecordGap, LiveItems, GoneItems, KeptItems)
 """The types of the data of server-sent events, which no operation names."""
 
@@ -109,9 +110,10 @@ class _Writer:
                 header.name: {"description": header.description, "schema": next(self._schemas)}
                 for header in operation.headers
             }
+        known = {**ALWAYS, **(BODY_ERRORS if operation.body else {}), **operation.errors}
         errors = {
             str(status): _content(description, {"application/json": self._error})
-            for status, description in sorted({**ALWAYS, **operation.errors}.items())
+            for status, description in sorted(known.items())
         }
         written: dict[str, Any] = {
             "summary": operation.summary,

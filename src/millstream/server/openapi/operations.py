@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from millstream.description import Description
+from millstream.feeds.records import Name
 from millstream.messages.letters import (
     ActionRetryAnswer,
     ActionRetryQuestion,
@@ -19,6 +20,10 @@ from millstream.messages.slates import SlateAnswer, SlateLine, SlatePage, Update
 from millstream.messages.status import HealthAnswer, History, Status
 from millstream.messages.streams import PostAnswer, RecordPage, ServerSentEvent, StreamsAnswer
 from millstream.server.http.answers import NDJSON
+from millstream.trees.messages import NodeName
+
+PLACES = {"consumer": Name, "node": NodeName, "producer": Name}
+"""The types of parameters in paths that are not any text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +55,6 @@ class Operation:
     errors: Mapping[int, str] = field(default_factory=dict)
     headers: tuple[Parameter, ...] = ()
     """The headers of the answer."""
-    place_types: Mapping[str, Any] = field(default_factory=dict)
-    """The types of parameters in the path that are not any text."""
 
     @property
     def places(self) -> list[str]:
@@ -62,7 +65,7 @@ class Operation:
         """Returns all types: the answer, parameters of the path, others, bodies, headers."""
         return [
             *self.answer_types,
-            *(self.place_types.get(place, str) for place in self.places),
+            *(PLACES.get(place, str) for place in self.places),
             *(parameter.type for parameter in self.parameters),
             *self.body.values(),
             *(header.type for header in self.headers),
@@ -104,7 +107,6 @@ IDEMPOTENCY_KEY = Parameter(
     Annotated[str, Meta(pattern="^[!-~]([ -~]{0,198}[!-~])?$")],
     location="header",
 )
-BODY_LIMITS = {408: "The body came too slowly.", 413: "The body is too large."}
 OPERATIONS = (
     Operation(
         "GET",
@@ -126,8 +128,8 @@ OPERATIONS = (
         "GET",
         "/slates/{update}",
         "A page of slates in key order; or one slate, with key.",
-        "A page; it may be shorter than its limit. next, if not null, is the after of the one "
-        "that follows. With key: the slate, as at /slates/{update}/{key}.",
+        "A page; it may be shorter than its limit. next, if not null, is the after of the "
+        "next page. With key: the slate, as at /slates/{update}/{key}.",
         (SlatePage, SlateAnswer),
         parameters=(
             Parameter(
@@ -173,7 +175,7 @@ OPERATIONS = (
         "GET",
         "/streams",
         "The streams.",
-        "All of them; of each, whether it can be sent to (posts) and followed (tails).",
+        "All of them; for each, whether it takes events (posts) and can be followed (tails).",
         StreamsAnswer,
     ),
     Operation(
@@ -186,9 +188,7 @@ OPERATIONS = (
         body={"application/json": Any, NDJSON: Lines, "text/plain": Lines},
         errors={
             404: "There is no such source.",
-            408: "The body came too slowly.",
             409: "The source does not read an event log, or another process writes its log.",
-            413: "The body is too large.",
             415: "The body has a type that is not accepted.",
             422: "Every line was refused, or the Idempotency-Key was used for another body.",
             507: "The disk is full.",
@@ -226,15 +226,12 @@ OPERATIONS = (
     Operation(
         "POST",
         "/deadletters/retry",
-        "Give dead letters, or late, dropped or diverted events, to their functions once more.",
-        "On disk. Letters that were given again earlier are skipped.",
+        "Retry dead letters, or late, dropped or diverted events.",
+        "The letters to retry are on disk. Letters that were retried earlier are skipped.",
         Retried,
         body={"application/json": RetryQuestion},
         body_required=False,
-        errors={
-            404: "For diverted events: function does not name an update that diverts.",
-            **BODY_LIMITS,
-        },
+        errors={404: "For diverted events: function does not name an update that diverts."},
     ),
     Operation(
         "POST",
@@ -244,12 +241,9 @@ OPERATIONS = (
         ActionRetryAnswer,
         body={"application/json": ActionRetryQuestion},
         body_required=False,
-        errors={
-            404: "There is no such action.",
-            **BODY_LIMITS,
-        },
+        errors={404: "There is no such action."},
     ),
-    Operation("GET", "/status", "How the application is doing.", "Now.", Status),
+    Operation("GET", "/status", "The state of the application.", "As of now.", Status),
     Operation(
         "GET",
         "/history",

@@ -169,7 +169,7 @@ function rule({ policy, decide, ratio }) {
   if (policy !== "hybrid") return `All pairs are on ${policy}, whatever the rates.`;
   const which =
     decide === "per-consumer"
-      ? "All of a feed is on push if its consumer looks often for how much comes into it"
-      : "A pair is on push if its consumer looks often for how often its producer posts";
+      ? "All of a feed is on push if its consumer looks often relative to how much comes into it"
+      : "A pair is on push if its consumer looks often relative to how often its producer posts";
   return `${which}; ${costs(ratio)}.`;
 }

@@ -25,6 +25,7 @@ export const WHY = {
   drawn: "it was not drawn for the sample",
   cancelled: "its windows were closed before it was made",
   memory: "it did not fit into memory",
+  unreadable: "none of its records could be read",
   absent: "the node began after it",
   over: "the log has ended",
 };
@@ -34,6 +35,7 @@ const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowD
 /** Texts for the reasons why a window was closed. */
 export const REASONS = {
   complete: "complete",
+  late: "all panes came, records late",
   fidelity: "fidelity met",
   latency: "latency over",
   failure: "cannot get better",
@@ -214,7 +216,8 @@ function usual(cells) {
   return filled[Math.floor(filled.length * 0.95)] ?? 1;
 }
 
-function inWords({ mark, why, records, bytes: size, shed, gap }) {
+function inWords({ mark, why, records, bytes: size, shed, gap, late = 0 }) {
+  if (late) return `${inWords({ mark, why, records, bytes: size, shed, gap })}, and ${counted(late, "record")} too late`;
   const gone = gap > 0 ? `${bytes(gap)} of its log are gone` : "some of its log is gone";
   if (gap) return `${inWords({ mark, why, records, bytes: size, shed })}, but ${gone}`;
   if (mark === "data") return `${counted(records, "record")}, ${bytes(size)}`;

@@ -63,7 +63,7 @@ export class Jobs {
     this.job = job;
     const asked = [job.fidelity, job.latency && `latency ${job.latency}`].filter(Boolean).join(", ");
     const from = job.agents ? "panes from agents" : "panes made on Spark";
-    const state = [job.name, counted(job.nodes.length, "node"), from, asked || "all is waited for"];
+    const state = [job.name, counted(job.nodes.length, "node"), from, asked || "waits for all panes"];
     const ended = Object.keys(job.ended).length;
     if (ended) state.push(ended === job.nodes.length ? "all logs have ended" : `${counted(ended, "log")} ended`);
     if (job.change) state.push(`${counted(job.change.reducers, "reducer")} from the next windows on`);

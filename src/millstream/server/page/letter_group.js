@@ -50,7 +50,7 @@ export class LetterGroup {
     set(this.number, { title: counted(letters.length, "letter") });
     const since = letters.length > 1 && oldest !== newest ? `${time(oldest)} to ` : "";
     const again = letters.filter((letter) => letter.again).length;
-    const given = again ? `${again === letters.length ? "" : `${count(again)} `}given again · ` : "";
+    const given = again ? `${again === letters.length ? "" : `${count(again)} `}retried · ` : "";
     say(this.when, `${given}${since}${time(newest)}`);
     this.#fill();
   }
@@ -97,20 +97,20 @@ export class LetterGroup {
     return make("div", { class: "retry" }, this.ask, this.sure, this.not, this.outcome);
   }
 
-  /** Counts how many letters a retry would give, before any is given. */
+  /** Counts how many letters a retry would take, before any is retried. */
   async #count() {
     const { given, ...rest } = (await this.#post({ dry_run: true })) ?? {};
     if (given === undefined) return;
     const others = remarks(rest);
     if (!given) return this.#offer(false, ["There is nothing to retry.", ...others].join(" "));
-    const what = `Give ${counted(given, "letter")} to ${this.who} again?`;
+    const what = `Retry ${counted(given, "letter")} of ${this.who}?`;
     return this.#offer(true, [what, ...others].join(" "));
   }
 
   async #retry() {
     const { given, ...rest } = (await this.#post({})) ?? {};
     if (given === undefined) return;
-    this.#offer(false, [`${counted(given, "letter")} given again.`, ...remarks(rest)].join(" "));
+    this.#offer(false, [`${counted(given, "letter")} retried.`, ...remarks(rest)].join(" "));
   }
 
   async #post(options) {
@@ -133,10 +133,10 @@ export class LetterGroup {
   }
 }
 
-/** Returns remarks on letters that were given again before, and on those that cannot be. */
+/** Returns remarks on letters that were retried before, and on those that cannot be. */
 function remarks({ before = 0, impossible = {} }) {
-  const words = before ? [`${counted(before, "letter was", "letters were")} given again before.`] : [];
-  for (const [why, number] of Object.entries(impossible)) words.push(`${count(number)} cannot be: ${why}.`);
+  const words = before ? [`${counted(before, "letter was", "letters were")} retried before.`] : [];
+  for (const [why, number] of Object.entries(impossible)) words.push(`${count(number)} cannot be retried: ${why}.`);
   return words;
 }
 
@@ -154,7 +154,7 @@ function row({ id, record, value: letter }) {
     cell(
       "value",
       make("details", {}, make("summary", {}, short), make("pre", { class: "json" }, text ?? "")),
-      make("p", { class: "quiet again", hidden: "" }, "given again"),
+      make("p", { class: "quiet again", hidden: "" }, "retried"),
       make("p", { class: "quiet" }, whereabouts(letter)),
     ),
   );

@@ -1,7 +1,7 @@
 /**
  * Dead letters: the events that a function failed on, by function and error, the newest first, and
  * those that an action gave up. Read when their number changes. A group can be opened to see its
- * letters, and given to its function again: a dry run first counts how many that would be.
+ * letters, and retried: a dry run first counts how many letters that would be.
  */
 
 import { named, onLink } from "./address.js";

@@ -84,7 +84,7 @@ function verdict(side, pulling, pushing, { latency, decide }) {
   const [other, times] = side === "push" ? ["pulling", pulling / pushing] : ["pushing", pushing / pulling];
   if (times >= 1.05) return `: ${other} would cost ${rough(times)} times as much`;
   if (times > 0.95) return `: ${other} would cost the same`;
-  if (latency && side === "push") return ": pulling would be cheaper, but reads are to be fast";
+  if (latency && side === "push") return ": pulling would be cheaper, but reads must be fast";
   const when = decide === "per-consumer" ? "a feed changes side only when it is looked at, and" : "a pair changes side only";
   return `: ${other} would be cheaper now, but ${when} past a margin`;
 }

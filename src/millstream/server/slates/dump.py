@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from millstream.server.http.answers import NDJSON, Refusal
-from millstream.server.http.paths import Route, query
+from millstream.server.http.paths import Route, query, segment
 from millstream.server.http.streamed import CutOff, Streamed
 from millstream.server.service import Service
 from millstream.server.slates.slate_routes import known_kind, line
@@ -27,7 +27,7 @@ PIECE = 64 << 10
 def routes(service: Service) -> list[Route]:
     async def dump(request: Request) -> Response:
         query(request, ())
-        update = request.path_params["update"]
+        update = segment(request, "update")
         known_kind(service.store.reader, update)
         if request.method == "HEAD":
             return Streamed(_pieces(service, iter(())), NDJSON)  # only its head is sent
@@ -48,7 +48,7 @@ def routes(service: Service) -> list[Route]:
 
 
 async def _pieces(service: Service, slates: Iterator[WrittenSlate]) -> AsyncGenerator[bytes, None]:
-    """Yields the lines in pieces. However it ends, no thread is reading any more by then."""
+    """Yields the lines in pieces. When it has ended, in whatever way, no thread still reads."""
     reading: asyncio.Future[bytes] | None = None
     try:
         while not service.stopping.is_set():

@@ -27,7 +27,7 @@ from millstream.messages.slates import (
 )
 from millstream.nearest import did_you_mean
 from millstream.server.http.answers import Refusal, Written, json_answer
-from millstream.server.http.paths import Route, query, whole_number
+from millstream.server.http.paths import Route, query, segment, whole_number
 from millstream.server.http.unread_answers import LARGE
 from millstream.server.service import Service
 from millstream.stores.progress import Progress
@@ -61,7 +61,7 @@ def routes(service: Service) -> list[Route]:
         return await one(params["update"], params["key"])
 
     async def by_query(request: Request) -> Response:
-        update = request.path_params["update"]
+        update = segment(request, "update")
         parameters = query(request, ("key", "prefix", "after", "limit"))
         if "key" in parameters:
             key = parameters["key"]

@@ -1,16 +1,18 @@
 """GET /slates/{update}/{key}/watch: a slate, and every new value of it, as server-sent events.
 
 One poller serves all watchers: after each committed batch it reads each watched slate once and
-passes it to its watchers. A watcher holds only the newest value; a slow client skips values, and is
-never behind for longer than it takes to send one. The id of an event is the batch and a hash of the
-value: a client that reconnects with it gets the slate only if it has changed.
+passes it to its watchers. A watcher holds only the newest value, until it is sent, and watchers of
+one slate share it; a slow client skips values, and is never behind for longer than it takes to send
+one. The id of an event is the batch and a hash of the value: a client that reconnects with it gets
+the slate only if it has changed.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import msgspec
 from starlette.requests import Request
@@ -18,7 +20,7 @@ from starlette.responses import Response
 
 from millstream.messages.slates import SlateEvent, SlateGone
 from millstream.server.http.answers import Refusal
-from millstream.server.http.paths import Route, query
+from millstream.server.http.paths import Route, query, segment
 from millstream.server.http.server_sent_events import Poller, event, events_answer, last_event
 from millstream.server.service import Service
 from millstream.server.slates.slate_routes import read_slate
@@ -36,7 +38,8 @@ def routes(service: Service) -> list[Route]:
     ]
 
 
-class Seen(NamedTuple):
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Seen:
     """A slate as JSON, as of a batch; its hash is `GONE` if there is none."""
 
     batch: int
@@ -54,30 +57,34 @@ class WatchFeed:
         self.wake = asyncio.Event()
         self.update = update
         self.key = key
-        self.seen = seen
-        """The newest value."""
+        self.batch = seen.batch
+        """The batch of the newest value."""
         self._watching = watching
+        self._unsent: Seen | None = None
+        """The newest value, if the client does not have it."""
         self._got = got
         """The hash of the value that the client has."""
         self._since = since
         """The batch of that value, if this server may be behind it: nothing older is sent."""
+        self.show(seen)
 
     def show(self, seen: Seen) -> None:
         """Takes the slate as of a new batch."""
-        self.seen = seen
-        if seen.hash != self._got and seen.batch >= self._since:
+        self.batch = seen.batch
+        self._unsent = seen if seen.hash != self._got and seen.batch >= self._since else None
+        if self._unsent:
             self.wake.set()
 
     def take(self) -> bytes:
-        batch, hashed, ts, json = self.seen
-        if hashed == self._got or batch < self._since:
+        seen, self._unsent = self._unsent, None
+        if seen is None:
             return b""
-        self._got = hashed
-        identity = f"{batch}-{hashed}"
-        if hashed == GONE:
-            return event("gone", identity, _encode(SlateGone(self.key, batch)))
+        self._got = seen.hash
+        identity = f"{seen.batch}-{seen.hash}"
+        if seen.hash == GONE:
+            return event("gone", identity, _encode(SlateGone(self.key, seen.batch)))
         age = round(self._watching.age(), 3)
-        change = SlateEvent(self.key, msgspec.Raw(json), ts, batch, age)
+        change = SlateEvent(self.key, msgspec.Raw(seen.json), seen.ts, seen.batch, age)
         return event("slate", identity, _encode(change))
 
 
@@ -87,6 +94,8 @@ class Watching:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._poller: Poller[WatchFeed] = Poller(self._look, service.stopping)
+        self._held: WeakValueDictionary[tuple[str, str], Seen] = WeakValueDictionary()
+        """The newest value of each slate that some watcher has not been sent."""
 
     def age(self) -> float:
         """Returns the seconds since the last batch was committed."""
@@ -94,7 +103,7 @@ class Watching:
 
     async def by_path(self, request: Request) -> Response:
         query(request, ())
-        return await self._watch(request, request.path_params["key"])
+        return await self._watch(request, segment(request, "key"))
 
     async def by_query(self, request: Request) -> Response:
         parameters = query(request, ("key",))
@@ -103,7 +112,7 @@ class Watching:
         return await self._watch(request, parameters["key"])
 
     async def _watch(self, request: Request, key: str) -> Response:
-        update = request.path_params["update"]
+        update = segment(request, "update")
         batch, _, got = (last_event(request) or "").rpartition("-")
         # A mirror may be behind the server that the client was connected to before.
         mirrored = self._service.store.mirror() is not None
@@ -115,7 +124,7 @@ class Watching:
         batch = self._service.store.progress().batch
         read: dict[tuple[str, str], Seen] = {}
         for feed in list(self._poller.feeds):
-            if feed.seen.batch != batch:
+            if feed.batch != batch:
                 address = feed.update, feed.key
                 if address not in read:
                     try:
@@ -129,5 +138,10 @@ class Watching:
         progress, slate = await read_slate(self._service, update, key)
         if slate is None:
             return Seen(progress.batch, GONE, 0, b"")
-        hashed = blake2b(slate.json, digest_size=8, salt=slate.ts.to_bytes(8, signed=True))
-        return Seen(slate.batch, hashed.hexdigest(), slate.ts, slate.json)
+        hashed = blake2b(
+            slate.json, digest_size=8, salt=slate.ts.to_bytes(8, signed=True)
+        ).hexdigest()
+        held = self._held.get((update, key))
+        if held is None or (held.batch, held.hash) != (slate.batch, hashed):
+            held = self._held[update, key] = Seen(slate.batch, hashed, slate.ts, slate.json)
+        return held

@@ -132,13 +132,13 @@ OF_DELIVERIES: Table[DeliveryCounts] = [
         COUNTER,
         "taken",
         lambda row: row.taken,
-        "Deliveries owed to a function: one event to one function is one.",
+        "Deliveries to the function: one event to one function is one delivery.",
     ),
     (
         COUNTER,
         "retried",
         lambda row: row.retried,
-        "Deliveries that had failed, were late or were turned away, and were given again.",
+        "Deliveries that had failed, or were late, dropped or diverted, and were retried.",
     ),
     (COUNTER, "dropped", lambda row: row.dropped, "Deliveries past a limit that were dropped."),
     (

@@ -1,8 +1,9 @@
 """Appends to the source logs: many requests share one write and one flush to disk.
 
 A log is written by one thread. While it flushes, new requests gather; then they are appended
-together (group commit). So the more requests come at once, the less each of them costs, and a lone
-request never waits for others. Requests are answered on the event loop, after the flush.
+together (group commit). So are those that the event loop has at hand: the thread is told after two
+more rounds of the loop. So the more requests come at once, the less each of them costs, and a lone
+request waits some ten microseconds. Requests are answered on the event loop, after the flush.
 
 On a shared store the flush is the creation of an object in the place, and several servers may
 append to one log (`log.place_writer`).
@@ -43,7 +44,7 @@ class Overloaded(LogError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Pending:
+class _PendingAppend:
     """A requested append."""
 
     entry: Entry
@@ -67,8 +68,10 @@ class Appender:
         self._say = say
         self._retention = retention
         self._loop = asyncio.get_running_loop()
-        self._queue: SimpleQueue[_Pending | None] = SimpleQueue()
+        self._queue: SimpleQueue[_PendingAppend | None] = SimpleQueue()
         self._waiting = 0
+        self._gathered: list[_PendingAppend] = []
+        """Appends that the thread does not know yet."""
         self._closed = False
         self._writer: EventLogWriter | None = None
         self._thread = Thread(target=self._run, name=f"append to {path.name}", daemon=True)
@@ -88,15 +91,28 @@ class Appender:
                 f"log {self.path}: {self._waiting} bytes wait to be written, and at most "
                 f"{WAITING_BYTES} may wait; try again in a moment"
             )
-        pending = _Pending(entry, size, self._loop.create_future())
+        pending = _PendingAppend(entry, size, self._loop.create_future())
         self._waiting += size
-        self._queue.put(pending)
+        self._gathered.append(pending)
+        if len(self._gathered) == 1:
+            self._loop.call_soon(self._gather_more)
         return await pending.answer
+
+    def _gather_more(self) -> None:
+        """Leaves the event loop one more round, in which it may read further requests."""
+        self._loop.call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        """Hands the gathered appends to the thread."""
+        for pending in self._gathered:
+            self._queue.put(pending)
+        self._gathered.clear()
 
     async def close(self) -> None:
         """Appends what waits, and closes the log."""
         if not self._closed:
             self._closed = True
+            self._hand_over()
             self._queue.put(None)
         await self._loop.run_in_executor(None, self._thread.join)
 
@@ -113,9 +129,9 @@ class Appender:
                 due = time.monotonic() + RETAIN_SECONDS
         self._let_go()
 
-    def _gather(self, patience: float) -> tuple[list[_Pending], bool]:
+    def _gather(self, patience: float) -> tuple[list[_PendingAppend], bool]:
         """Returns the waiting appends, up to a group's size, and False if no more will come."""
-        group: list[_Pending] = []
+        group: list[_PendingAppend] = []
         size = 0
         try:
             while size < GROUP_BYTES:
@@ -128,7 +144,7 @@ class Appender:
             pass
         return group, True
 
-    def _append(self, group: list[_Pending]) -> None:
+    def _append(self, group: list[_PendingAppend]) -> None:
         answers: list[Appended | TagMismatch] | Exception
         try:
             answers = self._opened().append([pending.entry for pending in group])
@@ -141,7 +157,7 @@ class Appender:
             pass  # the loop is closed, so no request waits any more
 
     def _answer(
-        self, group: list[_Pending], answers: list[Appended | TagMismatch] | Exception
+        self, group: list[_PendingAppend], answers: list[Appended | TagMismatch] | Exception
     ) -> None:
         """Passes the results to the requests that still wait. Runs on the event loop."""
         each = [answers] * len(group) if isinstance(answers, Exception) else answers

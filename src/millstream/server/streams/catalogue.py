@@ -47,7 +47,7 @@ class ServedStream:
     @property
     def log_posts(self) -> bool:
         """True if events that are sent to it go into its log."""
-        return self.source is not None and self.source.log is not None
+        return self.source is not None and self.source.reads_log
 
     @property
     def topic_posts(self) -> bool:

@@ -9,26 +9,23 @@ of text as the record made from it.
 DESIGN
 ------
 A large body is cut at line ends into pieces, so that the caller can do other work between two of
-them. The lines of a piece are decoded in one call and checked column by column. Only a piece with
-blank, unusual or invalid lines is checked line by line. Both ways accept the same lines.
+them. The lines of a piece are checked together, and stay one piece of bytes (`block_check`). Only a
+piece with blank, unusual or invalid lines is checked line by line. Both ways accept the same lines.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from millstream.description import SourceDescription
 from millstream.errors import InputError
-from millstream.json_depth import any_too_deep, too_deep
+from millstream.json_checks.json_depth import too_deep
 from millstream.messages.streams import RefusedLine
-from millstream.model.duration import TIME_LIMIT, UNITS
-from millstream.model.path import PLAIN_KEY
 from millstream.model.text_form import TextForm, text_records
+from millstream.server.streams.block_check import BlockCheck
 from millstream.server.streams.large_records import LARGE_BYTES, LINE_BYTES, in_one_line, skimmer
 
 MANY: tuple[str, ...] = ("application/x-ndjson", "application/ndjson", "application/jsonl")
@@ -47,18 +44,31 @@ _decode = msgspec.json.Decoder().decode
 class CheckedBody:
     """The content of a body: the accepted lines in order, and the refused ones."""
 
-    __slots__ = ("lines", "refused", "refused_count")
+    __slots__ = ("count", "parts", "refused", "refused_count")
 
     def __init__(self) -> None:
-        self.lines: list[bytes] = []
+        self.parts: list[bytes] = []
+        """The accepted lines; those of a part are joined by newlines."""
+        self.count = 0
+        """The number of accepted lines."""
         self.refused: list[RefusedLine] = []
         """The first SHOWN_REFUSED refused lines."""
         self.refused_count = 0
 
+    @property
+    def payload(self) -> bytes:
+        """The accepted lines, joined by newlines."""
+        return self.parts[0] if len(self.parts) == 1 else b"\n".join(self.parts)
+
+    def accept(self, lines: bytes, count: int = 1) -> None:
+        """Adds accepted lines, joined by newlines."""
+        self.parts.append(lines)
+        self.count += count
+
     def refuse(self, line: int, text: bytes, error: Exception) -> None:
         self.refused_count += 1
         if len(self.refused) < SHOWN_REFUSED:
-            self.refused.append(RefusedLine(line, _reason(text, error), _shown(text)))
+            self.refused.append(RefusedLine(line, _reason(error), _shown(text)))
 
 
 def pieces(body: bytes) -> Iterator[bytes]:
@@ -80,11 +90,7 @@ class RecordCheck:
 
     def __init__(self, source: SourceDescription) -> None:
         self._extract = source.source().extractor() if source.whole else None
-        self._key, self._ts = source.key, source.ts
-        self._plain = source.whole and _is_field(source.key) and _is_field(source.ts)
-        self._texts = source.unit is None and source.time_format is None
-        self._bound = 0 if source.unit is None else _bound(source.unit)
-        self._ahead = source.ahead
+        self._block = BlockCheck(source)
         self._text = TextForm(source.pattern, source.starts)
         self._skim = skimmer(path for path in (source.key, source.ts) if self._extract and path)
 
@@ -94,7 +100,7 @@ class RecordCheck:
         try:
             line = in_one_line(body.removeprefix(BOM))
             self._try(line)
-            checked.lines.append(line)
+            checked.accept(line)
         except Exception as error:
             checked.refuse(1, body, error)
         return checked
@@ -104,9 +110,7 @@ class RecordCheck:
         checked = CheckedBody()
         first = 1
         for piece in pieces(body.removeprefix(BOM)):
-            lines = piece.split(b"\n")
-            self._take(lines, first, b"\r" in piece, checked)
-            first += len(lines)
+            first += self._take(piece, first, checked)
             yield checked
 
     def text(self, body: bytes) -> Iterator[CheckedBody]:
@@ -121,68 +125,25 @@ class RecordCheck:
                     raise parsed.error
                 line = msgspec.json.encode(parsed.record)
                 self._try(line)
-                checked.lines.append(line)
+                checked.accept(line)
             except Exception as error:
                 checked.refuse(parsed.line, parsed.text, error)
             if number % PIECE_RECORDS == 0:
                 yield checked
         yield checked
 
-    def _take(self, lines: list[bytes], first: int, returns: bool, checked: CheckedBody) -> None:
-        if not lines[-1]:
-            lines = lines[:-1]  # the empty rest after the last line end
-        if not self._all_good(lines):
-            lines = self._good(lines, first, checked)
-        if returns:  # in JSON a \r can only be white space between tokens; no line may contain one
-            lines = [line.replace(b"\r", b" ").rstrip() for line in lines]
-        checked.lines += lines
-
-    def _all_good(self, lines: list[bytes]) -> bool:
-        """True if a quick check finds that all lines are plain records that can be accepted."""
-        if not lines or max(map(len, lines)) > LARGE_BYTES:
-            return False
-        try:
-            records = list(map(_decode, lines))
-            if any_too_deep(lines):
-                return False
-            return self._extract is None or (self._plain and self._all_fit(records))
-        except (ValueError, RecursionError, KeyError, TypeError, IndexError, InputError):
-            return False
-
-    def _all_fit(self, records: list[Any]) -> bool:
-        """True if the keys and times of all records have the usual types that the source takes."""
-        key, ts = self._key, self._ts
-        if key is not None and not all(
-            type(value) is str and len(value) <= PLAIN_KEY
-            for value in [record[key] for record in records]
-        ):
-            return False
-        if ts is None:
-            return True
-        times = [record[ts] for record in records]
-        kinds = set(map(type, times))
-        if kinds == {str} and self._texts:
-            list(map(datetime.fromisoformat, times))  # raises ValueError for an invalid time
-            self._extract_of_latest(records, times)
-            return True
-        bound = self._bound
-        if not (kinds <= {int, float} and -bound < min(times) and max(times) < bound):
-            return False
-        self._extract_of_latest(records, times)
-        return True
-
-    def _extract_of_latest(self, records: list[Any], times: list[Any]) -> None:
-        """Raises if the latest of the times is too far ahead.
-
-        ISO 8601 times are compared as text, which ignores zones and shorter forms. The application
-        finds the times that this check misses.
-        """
-        if self._ahead is not None and self._extract is not None:
-            self._extract(records[times.index(max(times))], self._now())
-
-    def _good(self, lines: list[bytes], first: int, checked: CheckedBody) -> list[bytes]:
-        """Checks the lines one by one, returns the acceptable ones; blank lines are skipped."""
-        good = []
+    def _take(self, piece: bytes, first: int, checked: CheckedBody) -> int:
+        """Adds the lines of a piece, the first of which has this number; returns how many it has
+        before its last newline and after it."""
+        if len(piece) <= PIECE_BYTES:
+            block = piece.removesuffix(b"\n")
+            if b"\r" in block:
+                block = block.replace(b"\r\n", b"\n").removesuffix(b"\r")
+            count = 0 if b"\r" in block else self._block.count(block)
+            if count:
+                checked.accept(block, count)
+                return count + piece.endswith(b"\n")
+        lines = piece.split(b"\n")
         for number, line in enumerate(lines, first):
             if not line or line.isspace():
                 continue
@@ -191,8 +152,9 @@ class RecordCheck:
             except Exception as error:  # a strange record can make the source fail in any way
                 checked.refuse(number, line, error)
             else:
-                good.append(line)
-        return good
+                # In JSON a \r can only be white space between tokens; no line may contain one.
+                checked.accept(line.replace(b"\r", b" ").rstrip() if b"\r" in line else line)
+        return len(lines)
 
     def _try(self, line: bytes) -> None:
         """Raises if the line cannot be accepted."""
@@ -209,18 +171,7 @@ class RecordCheck:
         return time.time_ns() // 1_000
 
 
-def _is_field(path: str | None) -> bool:
-    """True if a key or ts is left out, or is a top-level field of the record."""
-    return path is None or "." not in path
-
-
-def _bound(unit: str) -> int:
-    """Returns a bound below which numbers surely are valid times: half of the range, so that
-    rounding does not matter."""
-    return TIME_LIMIT * 500 if unit == "ns" else TIME_LIMIT // (2 * UNITS[unit])
-
-
-def _reason(line: bytes, error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, UnicodeDecodeError):

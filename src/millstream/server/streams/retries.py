@@ -1,8 +1,8 @@
 """Retrying dead letters: POST /deadletters/retry, and POST /actions/{name}/retry.
 
 The body selects letters, as JSON (`letters.selection.LetterFilter`). The answer says how many are
-given to their functions again, and is sent once they are on disk. A repeated request gives none
-twice. The dead letters of an action are put back all together.
+retried, and is sent once they are on disk. A repeated request retries none twice. The dead letters
+of an action are put back all together.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from millstream.messages.letters import (
 from millstream.nearest import did_you_mean
 from millstream.places.place_address import place_at
 from millstream.server.http.answers import Refusal, json_answer
-from millstream.server.http.paths import Route, query
+from millstream.server.http.paths import Route, query, segment
 from millstream.server.service import Service
 
 _decode = msgspec.json.Decoder(RetryQuestion).decode
@@ -62,7 +62,7 @@ def routes(service: Service) -> list[Route]:
             question = _decode_put_back(await request.body() or b"{}")
         except msgspec.DecodeError as error:
             raise Refusal(400, f"the body must be empty, or say dry_run: {error}") from None
-        store, action = service.store.path, request.path_params["name"]
+        store, action = service.store.path, segment(request, "name")
         actions = known(store)
         if action not in actions:
             hint = did_you_mean(action, actions) if actions else "there is none yet"

@@ -9,6 +9,7 @@ record is accepted. A request that is sent again with the same Idempotency-Key c
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
@@ -34,9 +35,9 @@ from millstream.messages.streams import (
 )
 from millstream.places.place_address import place_at
 from millstream.server.http.answers import Refusal, json_answer
-from millstream.server.http.paths import Route, query, whole_number
+from millstream.server.http.paths import Route, query, segment, whole_number
 from millstream.server.service import Service
-from millstream.server.streams.appender import Appenders, Overloaded
+from millstream.server.streams.appender import WAITING_BYTES, Appenders, Overloaded
 from millstream.server.streams.catalogue import OWN, Catalogue
 from millstream.server.streams.numbered_records import begin_at
 from millstream.server.streams.records import MANY, PIECE_BYTES, CheckedBody, RecordCheck
@@ -47,6 +48,8 @@ TEXT: tuple[str, ...] = ("text/plain",)
 MOST_LINES = 500_000
 """In one body. Even the shortest line takes about a hundred bytes of memory."""
 LONGEST_TAG = 200
+BEHIND_SECONDS = 0.05
+"""No disk takes WAITING_BYTES in that time."""
 PAGE, LONGEST_PAGE = 100, 1000
 PAGE_BYTES = 4 << 20
 
@@ -81,8 +84,8 @@ class Check(Protocol):
         """Checks a body of one value per line, piece by piece; the last result holds all lines."""
         ...
 
-    def lines(self, checked: CheckedBody) -> list[bytes]:
-        """Returns the lines to append for the accepted records; called just before the append."""
+    def entry(self, checked: CheckedBody, tag: str, digest: int) -> Entry:
+        """Returns what to append for the accepted records; called just before the append."""
         ...
 
 
@@ -94,6 +97,8 @@ class Posting:
         self._catalogue = catalogue
         place = place_at(service.options.place) if service.options.place else None
         self._appenders = Appenders(_say, service.options.retention, place)
+        self._admitted_until: dict[Path, float] = {}
+        """By log: the time until which the application surely is not too far behind."""
         self._checks: dict[tuple[type, SourceDescription], SourceCheck] = {}
 
     async def close(self) -> None:
@@ -101,7 +106,7 @@ class Posting:
 
     async def post(self, request: Request) -> Response:
         query(request, ())
-        name = request.path_params["name"]
+        name = segment(request, "name")
         source, path = self._catalogue.source(name)
         kind = TextCheck if _type_of(request) in TEXT else SourceCheck
         check = self._checks.get((kind, source))
@@ -132,13 +137,13 @@ class Posting:
             self.refuse_behind(name, into)
         body = await request.body()
         checked = await self._checked(check, body, single)
-        if not checked.lines and not checked.refused_count:
+        if not checked.count and not checked.refused_count:
             raise Refusal(400, "the body is empty; send one JSON value, or one a line as NDJSON")
         self._service.counters.refused += checked.refused_count
-        if not checked.lines:
+        if not checked.count:
             raise _nothing_accepted(name, checked)
         body_digest = await self._digest(body) if tag else 0
-        entry = Entry(check.lines(checked), tag, body_digest)
+        entry = check.entry(checked, tag, body_digest)
         return checked, await self.append(into, entry, len(body))
 
     async def append(self, into: Path | SourceDescription, entry: Entry, size: int) -> Appended:
@@ -179,7 +184,7 @@ class Posting:
             if not body.strip():
                 return CheckedBody()
             return await self._service.in_thread(check.one, body) if large else check.one(body)
-        if body.removesuffix(b"\n").count(b"\n") >= most:
+        if len(body) >= most and body.removesuffix(b"\n").count(b"\n") >= most:
             raise Refusal(413, f"a body must have at most {most} lines; send it in parts")
         checked, parts = CheckedBody(), check.many(body)
         if not large:
@@ -193,7 +198,13 @@ class Posting:
         return await self._service.in_thread(digest, body) if large else digest(body)
 
     def refuse_behind(self, name: str, path: Path) -> None:
-        """Raises Refusal while the application is too far behind the source's log."""
+        """Raises Refusal while the application is too far behind the source's log.
+
+        As long as it is far from that, the log is looked at every BEHIND_SECONDS only.
+        """
+        now = time.monotonic()
+        if now < self._admitted_until.get(path, 0):
+            return
         read = self._service.store.progress().sources.get(name)
         position = NOWHERE if read is None or read.position is None else read.position
         behind = self._catalogue.log(path).bytes_after(position)
@@ -205,6 +216,8 @@ class Posting:
                 "may wait; send it again later, or start the application if it does not run",
                 headers={"Retry-After": "1"},
             )
+        if behind + WAITING_BYTES < most:
+            self._admitted_until[path] = now + BEHIND_SECONDS
 
 
 class SourceCheck(RecordCheck):
@@ -213,8 +226,8 @@ class SourceCheck(RecordCheck):
     most_lines = MOST_LINES
     many_types = MANY + TEXT  # text is handled by `TextCheck`
 
-    def lines(self, checked: CheckedBody) -> list[bytes]:
-        return checked.lines
+    def entry(self, checked: CheckedBody, tag: str, digest: int) -> Entry:
+        return Entry(checked.payload, checked.count, tag, digest)
 
 
 class TextCheck(SourceCheck):
@@ -253,7 +266,7 @@ class StreamReads:
 
     async def records(self, request: Request) -> Response:
         """Answers with a page of records; it may be shorter than `limit` if they are large."""
-        name = request.path_params["name"]
+        name = segment(request, "name")
         parameters = query(request, ("from", "limit"))
         limit = whole_number(parameters, "limit", PAGE, 1, LONGEST_PAGE)
         log = self._catalogue.log_of(name)
@@ -278,7 +291,7 @@ class StreamReads:
 
 
 def record_keys(source: SourceDescription, lines: list[bytes]) -> list[bytes | None]:
-    """Returns the keys of records in a topic: the keys of their events, None where unknown."""
+    """Returns the keys of records in a topic: the keys of their events; None where unknown."""
     if not source.whole or source.key is None:
         return [None] * len(lines)
     extract = replace(source.source(), ts=None).extractor()

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from millstream.errors import LogError
 from millstream.messages.streams import RecordGap
 from millstream.server.http.answers import Refusal
-from millstream.server.http.paths import Route, query, whole_number
+from millstream.server.http.paths import Route, query, segment, whole_number
 from millstream.server.http.server_sent_events import Poller, event, events_answer, last_event
 from millstream.server.service import Service
 from millstream.server.streams.catalogue import Catalogue
@@ -87,7 +87,7 @@ class Tails:
     async def _tail(self, request: Request) -> Response:
         parameters = query(request, ("from", "limit"))
         limit = whole_number(parameters, "limit", MOST, 1, MOST)
-        log = self._catalogue.log_of(request.path_params["name"])
+        log = self._catalogue.log_of(segment(request, "name"))
         record = begin_at(parameters.get("from", "end"), log.start, log.end)
         feed = TailFeed(log, record, limit)
         last_id = last_event(request)

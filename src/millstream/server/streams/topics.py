@@ -88,8 +88,8 @@ class Topics:
         topic = topic_at(source.address)
         assert topic is not None
         if not entry.tag:
-            await self._sent(topic, entry, keys, range(len(entry.lines)))
-            return Appended(0, len(entry.lines), False)
+            await self._sent(topic, entry, keys, range(entry.count))
+            return Appended(0, entry.count, False)
         request = topic, entry.tag
         while (running := self._going.get(request)) is not None:
             await asyncio.shield(running)
@@ -112,10 +112,10 @@ class Topics:
         if watch is None or not await service.in_thread(watch.wait, 10.0) or watch.ends is None:
             raise LogError(f"{topic.where}: the brokers do not answer")
         path = log_of(self._store, f"{source.name}.requests")
-        request = TopicRequest(len(entry.lines), list(watch.ends.ends))
-        intent = Entry([msgspec.json.encode(request)], entry.tag, entry.digest)
-        recorded = await appenders.of(path).append(intent, len(intent.lines[0]))
-        missing: Sequence[int] = range(len(entry.lines))
+        request = TopicRequest(entry.count, list(watch.ends.ends))
+        intent = Entry.of([msgspec.json.encode(request)], entry.tag, entry.digest)
+        recorded = await appenders.of(path).append(intent, len(intent.payload))
+        missing: Sequence[int] = range(entry.count)
         if recorded.repeated and (topic, entry.tag) not in self._acknowledged:
             first = await service.in_thread(_recorded, path, recorded.first)
             sent = await service.in_thread(found_records, topic, entry.tag, first.begin)
@@ -126,7 +126,7 @@ class Topics:
         self._acknowledged[topic, entry.tag] = None
         if len(self._acknowledged) > KEYS:
             del self._acknowledged[next(iter(self._acknowledged))]
-        return Appended(0, len(entry.lines), recorded.repeated and not missing)
+        return Appended(0, entry.count, recorded.repeated and not missing)
 
     async def _sent(
         self,
@@ -137,11 +137,11 @@ class Topics:
     ) -> None:
         if not numbers:
             return
-        tag = entry.tag.encode()
+        tag, lines = entry.tag.encode(), entry.lines
         records = [
             NewRecord(
                 keys[number],
-                entry.lines[number],
+                lines[number],
                 [(REQUEST, tag), (NUMBER, str(number).encode())] if tag else [],
             )
             for number in numbers

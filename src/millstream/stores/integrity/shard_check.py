@@ -28,6 +28,7 @@ from millstream.stores.environment import MAX_READERS, Transaction
 from millstream.stores.integrity.free_pages import free_pages_fault
 from millstream.stores.layout import named
 from millstream.stores.lmdb import MAP_SIZE
+from millstream.stores.recent_rows import Get, count_of
 from millstream.stores.shard_rows import HEAD_KEY, JOURNALS, Head, read_head
 
 CHUNK = 4_096
@@ -104,7 +105,7 @@ def _findings(txn: Transaction, checked: CheckedShard) -> Iterator[str]:
         checked.last = head.last
     except (Damaged, struct.error):
         yield "the shard's head is lost or does not fit its checksum"
-    tally, before = NONE, b""
+    tally, before, recent = NONE, b"", 0
     cursor = txn.cursor()
     items = iter(cursor.iternext())
     while chunk := list(islice(items, CHUNK)):
@@ -132,13 +133,23 @@ def _findings(txn: Transaction, checked: CheckedShard) -> Iterator[str]:
         else:
             own = 0 if keys[:1] >= [rows.ROW] else sum(key < rows.ROW for key in keys)
             checked.tombstones += rows.tombstones(values[own:])
-            checked.rows += len(keys) - own
+            hidden = [rows.ROW + key[1:] for key in keys if key >= rows.RECENT]
+            recent += len(hidden)
+            checked.rows += len(keys) - own - sum(txn.get(key) is not None for key in hidden)
         tally = RowTally(tally.count + len(keys), tally.digest + digest_of(values) & (1 << 64) - 1)
+    yield from _miscounted(head, tally, recent, txn.get)
+
+
+def _miscounted(head: Head | None, tally: RowTally, recent: int, get: Get) -> Iterator[str]:
+    """Yields what the rows of the whole shard do not agree with: its head, or its note of recent
+    rows."""
     if head is not None and head.tally.count != tally.count:
         held = counted(tally.count, "row")
         yield f"it has {held}, and its head says {head.tally.count:,}: a page was lost"
     elif head is not None and head.tally != tally:
         yield "its rows do not match the tally in its head: an old page replaces a new one"
+    elif count_of(get) != recent:
+        yield f"it has {counted(recent, 'recent row')}, and its note says {count_of(get):,}"
 
 
 def _own(
@@ -152,7 +163,7 @@ def _own(
             continue
         checked.journals += 1
         try:
-            batch = rows.journal_batch(rows.unpack_journal(key, blob))
+            batch = rows.journal_batch(rows.checked_journal(key, blob))
         except (Damaged, struct.error):
             continue
         if head is not None and batch > head.last:

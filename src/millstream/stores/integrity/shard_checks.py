@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from millstream.errors import StoreError
-from millstream.stores.environment import REPAIR
+from millstream.stores.environment import REPAIR, explained, holds_data
 from millstream.stores.home import Home
 from millstream.stores.integrity.shard_check import CheckedShard
 from millstream.stores.soft import read_committed
@@ -74,7 +74,8 @@ def shard_folders(home: Home) -> tuple[list[str], list[str]]:
 
 
 def _holds(folder: str | os.PathLike[str]) -> bool:
-    return os.path.exists(os.path.join(folder, "data.mdb"))
+    with explained(str(folder), "cannot be checked"):
+        return holds_data(str(folder))
 
 
 def start_checks(home: Home) -> ShardChecks:

@@ -167,7 +167,7 @@ class Copies:
     def _contended(self, shard: int, batch: int) -> StaleCommit:
         return StaleCommit(
             f"{self._place.address}: shard {shard}: other tasks changed the copy {TRIES} times "
-            f"while batch {batch} was brought up; the task is tried again"
+            f"while batch {batch} was brought up; the task is retried"
         )
 
 

@@ -144,13 +144,12 @@ class ShardManifest(msgspec.Struct, array_like=True):
             names.update(part_names(base))
         return names
 
-    def due_bases(self, limit: int, floor: int | None = None) -> list[int]:
+    def due_bases(self, limit: int) -> list[int]:
         """Up to `limit` shards whose changes are larger than their base, the largest first."""
-        floor = LEAST_BASE_BYTES if floor is None else floor
         heavy = {
             shard: size
             for shard, size in self.bytes_since.items()
-            if size > max(floor, self._base_size(shard))
+            if size > max(LEAST_BASE_BYTES, self._base_size(shard))
         }
         return sorted(heavy, key=lambda shard: -heavy[shard])[:limit]
 

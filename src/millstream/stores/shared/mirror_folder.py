@@ -50,9 +50,8 @@ def held_folder(folder: Path) -> Iterator[Path]:
         os.close(handle)
 
 
-def followed_here(address: str, cache: str = "", now: float | None = None) -> Path | None:
+def followed_here(address: str, cache: str = "") -> Path | None:
     """A mirror of all shards of a place that a process of this host keeps up to date now."""
-    now = time.time() if now is None else now
     for folder in mirrors_of(address, cache):
         handle = _taken(folder)
         if handle is not None:
@@ -61,7 +60,7 @@ def followed_here(address: str, cache: str = "", now: float | None = None) -> Pa
         record = read_mirror(folder)
         if record is None or record.error or not (folder / "store.json").exists():
             continue
-        if now - record.asked / 1e6 < FRESH_SECONDS:
+        if time.time() - record.asked / 1e6 < FRESH_SECONDS:
             return folder
     return None
 

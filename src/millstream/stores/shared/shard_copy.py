@@ -27,7 +27,9 @@ from millstream.stores import rows
 from millstream.stores.checks import NONE, RowTally, digest_of, sealed, unsealed
 from millstream.stores.contract import Changes, Fence
 from millstream.stores.environment import Transaction, explained
-from millstream.stores.lmdb import LmdbShard, LmdbView
+from millstream.stores.lmdb import LmdbShard, LmdbView, still_so
+from millstream.stores.read_rows import ReadRows
+from millstream.stores.recent_rows import RecentRows
 from millstream.stores.shard_rows import (
     HEAD_KEY,
     Head,
@@ -107,42 +109,49 @@ class ShardCopy(LmdbShard):
         super().__init__(path, number, map_size, sync=False)
 
     def marks(self) -> CopyMarks:
-        with explained(self._where, "cannot read"):
-            txn = self._environment.begin()
-            try:
-                return read_marks(txn.get(MARKS_KEY))
-            finally:
-                txn.abort()
+        with self._reading() as txn:
+            return read_marks(txn.get(MARKS_KEY))
 
     def marks_in(self, view: LmdbView) -> CopyMarks:
         """The marks as a view shows them."""
         with explained(self._where, "cannot read"):
             return read_marks(view.own(MARKS_KEY))
 
-    def advance(self, batch: int, name: str, changes: Mapping[str, Changes], onto: Lineage) -> None:
+    def advance(
+        self,
+        batch: int,
+        name: str,
+        changes: Mapping[str, Changes],
+        onto: Lineage,
+        read: ReadRows | None = None,
+    ) -> None:
         """Apply the changes of every function named, as `batch`; they come from the object `name`.
 
         `onto` is the last change before the batch. Replaces an earlier attempt of the batch,
         function by function. Raises CopyMoved, and changes nothing, if the copy builds on another
-        change.
+        change. `read` is what a task has read of the rows before the batch.
         """
+        environment = self._environment
         prepared = [(journal_key(f), SortedChanges(c)) for f, c in changes.items()]
 
         def body(txn: Transaction) -> bool:
             head, marks = read_head(txn), read_marks(txn.get(MARKS_KEY))
             if marks.current.batch > batch or marks.before(batch) != onto:
                 raise self._moved(batch, marks, onto)
-            tally = head.tally
+            tally, known = head.tally, still_so(environment, txn, batch, read)
+            recent = RecentRows(txn)
             for key, changed in prepared:
-                tally = replace_rows(txn, batch, key, changed, tally)
+                tally = replace_rows(txn, recent, batch, key, changed, tally, known)
             # If no row changes, nothing is forgotten: earlier batches can still be read.
             last = head.last if tally is head.tally else max(head.last, batch)
+            if tally is not head.tally:
+                tally = recent.settle(batch, tally)
             tally = _put_marks(txn, _marked(marks, batch, name, changes), tally)
             txn.put(HEAD_KEY, Head(Fence(0, last, 0), last, tally).pack())
             return True
 
         with explained(self._where, "nothing was changed"):
-            self._environment.write(body)
+            environment.write(body)
 
     def copy_to(self, folder: Path) -> None:
         """Copy this copy to a folder that must not exist yet."""
@@ -157,15 +166,16 @@ class ShardCopy(LmdbShard):
             head, marks = read_head(txn), read_marks(txn.get(MARKS_KEY))
             if marks != known:
                 raise self._moved(known.current.batch, marks, known.lineage)
-            tally = head.tally
+            tally, recent = head.tally, RecentRows(txn)
             for key, blob in journals(txn):
-                journal = rows.unpack_journal(key, blob)
+                journal = rows.checked_journal(key, blob)
                 if rows.journal_batch(journal) == marks.current.batch:
                     tally = restore_rows(
-                        txn, marks.current.batch, rows.journal_keys(journal), tally
+                        txn, recent, marks.current.batch, rows.journal_keys(journal), tally
                     )
                     txn.delete(key)
                     tally = tally.changed(NONE, (blob,))
+            tally = recent.settle(marks.current.batch, tally)
             tally = _put_marks(txn, CopyMarks(marks.previous, BatchMark(FORGOTTEN, {})), tally)
             txn.put(HEAD_KEY, Head(head.seen, head.last, tally).pack())
             return True
@@ -177,7 +187,7 @@ class ShardCopy(LmdbShard):
         return CopyMoved(
             f"{self._where}: batch {batch} builds on the change {onto}, and the copy has "
             f"{marks.lineage}: a task that was given up on, or of another driver, has changed it; "
-            "the task is tried again, nothing was changed"
+            "the task is retried, nothing was changed"
         )
 
 

@@ -15,6 +15,7 @@ from millstream.errors import StoreError
 from millstream.places.place import Place, persistent, sealed
 from millstream.stores.contract import Changes, ChangesRef, Fence, Layer, ShardState, check_read
 from millstream.stores.lmdb import LmdbView
+from millstream.stores.read_rows import NOTHING_READ, ReadRows
 from millstream.stores.shared.changes_object import encode_changes
 from millstream.stores.shared.copies import Copies
 from millstream.stores.shared.manifest import Lineage
@@ -72,7 +73,10 @@ class SharedStore:
         return self._lineages[shard]
 
     def commit(
-        self, fence: Fence, changes: Mapping[int, Mapping[str, Changes]]
+        self,
+        fence: Fence,
+        changes: Mapping[int, Mapping[str, Changes]],
+        read: Mapping[int, ReadRows] = NOTHING_READ,
     ) -> list[ChangesRef]:
         """Apply a task's changes to the copies and write them to the place; returns the object."""
         changed = {
@@ -88,7 +92,7 @@ class SharedStore:
                 onto = self._lineages[number]
                 copy = self._copies.brought(number, fence.batch, onto)
                 if number in changed or copy.marks().current.batch == fence.batch:
-                    copy.advance(fence.batch, name, functions, onto)
+                    copy.advance(fence.batch, name, functions, onto, read.get(number))
             written.result()
         return [ChangesRef(name, len(data), sorted(changed))] if changed else []
 
@@ -113,8 +117,11 @@ class SharedShard:
     def at(self, committed: int) -> LmdbView:
         return self._store.view(self._number, committed)
 
-    def commit(self, fence: Fence, changes: Mapping[str, Changes]) -> None:
-        self._store.commit(fence, {self._number: changes})
+    def commit(
+        self, fence: Fence, changes: Mapping[str, Changes], read: ReadRows | None = None
+    ) -> None:
+        known = NOTHING_READ if read is None else {self._number: read}
+        self._store.commit(fence, {self._number: changes}, known)
 
     def roll_back(self, epoch: int, committed: int) -> bool:
         """Returns False: changes that no commit names never take effect, so there is nothing to

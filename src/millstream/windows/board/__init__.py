@@ -1,1 +1,1 @@
-"""The scoreboard of a reducer: which panes of which nodes have come, and what is open."""
+"""The scoreboard of a reducer: the panes of each node that have come, and the open windows."""

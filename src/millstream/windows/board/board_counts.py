@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from millstream.windows.accounts import WindowAccount
 from millstream.windows.board.board_windows import BoardWindows
 from millstream.windows.board.node_places import NodePlaces
-from millstream.windows.board.pane_marks import PaneMarks, PaneTally, State, state_of
+from millstream.windows.board.pane_marks import PaneMarks, PaneTally, State, state_of, with_late
 from millstream.windows.board.window_counts import clear, clear_shares, count_pane, count_share
 from millstream.windows.panes.pane_mark import Marks
 from millstream.windows.panes.shedder import drawn_in, is_drawn
@@ -65,6 +65,7 @@ class BoardCounts(BoardWindows):
             before.marked + marked,
             before.received + now.count("received") - was.count("received"),
             before.lost + now.count("lost") - was.count("lost"),
+            before.late + now.count("late") - was.count("late"),
         )
         self.marks.put_tally(pane, after)
         drawn = sum(
@@ -94,7 +95,7 @@ class BoardCounts(BoardWindows):
         boards, late = self.boards(panes), self.marks.late(panes)
         for pane in panes:
             marks = boards.get(pane, {})
-            after = self._recounted_pane(pane, marks)
+            after = self._recounted_pane(pane, marks, late.get(pane, {}))
             self.marks.put_tally(pane, after)
             count_pane(window, PaneTally(), after, len(self.nodes))
             if old is None:
@@ -106,7 +107,10 @@ class BoardCounts(BoardWindows):
         if self.by_node:
             clear_shares(self.table, number)
         if self.by_node or window.drawn:
-            known = {(node, pane): state for node, pane, state in self.silent(panes)}
+            known = {
+                (node, pane): with_late(state, node in late.get(pane, {}))
+                for node, pane, state in self.silent(panes)
+            }
             for pane, marks in boards.items():
                 known.update({(node, pane): state_of(mark) for node, mark in marks.items()})
             for (node, pane), state in known.items():
@@ -116,11 +120,21 @@ class BoardCounts(BoardWindows):
                         self._count_share(number, window, node, None, state)
         return window
 
-    def _recounted_pane(self, pane: int, marks: Marks) -> PaneTally:
+    def _recounted_pane(self, pane: int, marks: Marks, late: Mapping[str, int]) -> PaneTally:
         received, lost = self.places.silent(pane)
-        for node, mark in marks.items():
-            if node in self.members.known:
-                was, now = self.places.silent_at(node, pane), state_of(mark)
-                received += (now == "received") - (was == "received")
-                lost += (now == "lost") - (was == "lost")
-        return PaneTally(len(marks), received, lost)
+        tardy = 0
+        for node in self.members.known & (marks.keys() | late.keys()):
+            was, mark = self.places.silent_at(node, pane), marks.get(node)
+            now = with_late(was if mark is None else state_of(mark), node in late)
+            received += (now == "received") - (was == "received")
+            lost += (now == "lost") - (was == "lost")
+            tardy += now == "late"
+        return PaneTally(len(marks), received, lost, tardy)
+
+    def _state_at(self, node: str, pane: int) -> State | None:
+        """Returns the state of a pane of a node. None: it is awaited."""
+        mark = self.marks.of(range(pane, pane + 1)).get(pane, {}).get(node)
+        if mark is not None:
+            return state_of(mark)
+        late = self.marks.late(range(pane, pane + 1)).get(pane, {})
+        return with_late(self.places.silent_at(node, pane), node in late)

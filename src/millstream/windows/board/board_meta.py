@@ -54,6 +54,9 @@ class BoardMeta(msgspec.Struct, kw_only=True, rename={"from_": "from"}):
     misdated: int = 0
     tardy: bool = False
     """True once there are late records. Before that they are not searched for."""
+    late_counted: bool = False
+    """True if the counts of panes and windows tell apart the panes of which records came late.
+    Those of an earlier version do not."""
     unordered: bool = False
     """True once a node has read a record of a pane that it had sent, or of one before its first.
     (Panes that come late do not count: where one is awaited, its window lacks it.)"""

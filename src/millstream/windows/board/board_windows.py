@@ -1,6 +1,6 @@
 """The windows of a reducer: the open ones, the closed ones, and those still to come.
 
-window|WINDOW         a window (`accounts.Window`), while it is open and for a while after
+window|WINDOW         a window (`WindowAccount`), while it is open and for a while after
 meta                  `first`, `final`, `open`, `closed`, `kept`, `schedule` (see `scoreboard`)
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from millstream.windows.job import Job
 
 AHEAD = 1_000_000
-"""The most microseconds by which an answer's time may be after the event that closed its window."""
+"""An answer's time may be at most this many microseconds after the event that closed its window."""
 
 
 @dataclass
@@ -82,7 +82,7 @@ class BoardWindows:
         return [number for number in sorted(self._windows) if not self.is_closed(number)]
 
     def is_corrected(self, window: int) -> bool:
-        """True if a closed window's answer is given again when more of it comes."""
+        """True if a closed window is answered again when more of it comes."""
         if self.job.corrections == 0 or self.first_pane(window) < self.meta.kept:
             return False
         return not self.is_closed(window + self.job.corrections)
@@ -95,9 +95,9 @@ class BoardWindows:
         return any(not self.is_closed(window) and self.is_mine(window) for window in windows)
 
     def next_time(self, now: int) -> int:
-        """Returns the time of the next answer, given the current time. Each answer of a batch gets
-        a time of its own, so that they come out in the order in which they are given: by window,
-        then by key. They run ahead by at most `AHEAD`."""
+        """Returns the time of the next answer, given the current time. The times of a batch's
+        answers differ, so that the answers come out in the order in which they are given: by
+        window, then by key. They run ahead by at most `AHEAD`."""
         began, last = self.meta.said or (now, now)
         if not began <= now <= last:
             began, last = now, now

@@ -28,9 +28,9 @@ class NodePlace(msgspec.Struct, frozen=True):
     """The beginning and the end of the log of a node that has sent anything. No field is null."""
 
     begun: int = BEGINNING
-    """The first pane of the node: it is absent before. `BEGINNING`: not known."""
+    """The first pane of the node, which is absent before it. `BEGINNING`: not known."""
     over: int = NEVER
-    """The pane at which its log ends: it has nothing from there on. `NEVER`: it continues."""
+    """The pane at which its log ends: the node has nothing from there on. `NEVER`: it continues."""
 
     def moved(self, begun: int | None, over: int | None) -> NodePlace:
         """Returns the place with another beginning or end. None: that one is unchanged."""
@@ -116,6 +116,14 @@ class NodePlaces:
         self.counts.earliest = min(over, default=NEVER)
         self.counts.end = max(over) if 0 < len(over) == len(places) else NEVER
         self._turns = None
+
+    def ended(self, panes: range) -> tuple[int, int, int]:
+        """Returns how many of these panes, counted by node, are after the ends of their logs; how
+        many nodes have only such panes; and how many panes are such panes of all nodes."""
+        if self.counts.earliest > panes[-1]:
+            return 0, 0, 0
+        over = [self.silent(pane)[0] for pane in panes]
+        return sum(over), over[0], over.count(len(self.members.nodes))
 
     def silent(self, pane: int) -> tuple[int, int]:
         """Returns, for a pane that no message mentions, how many nodes count as received and how

@@ -2,21 +2,22 @@
 
     board|PANE|NODE    by node, its `PaneMark`. One entry for each
                        message, named by the first of its nodes
-    past|PANE|NODE     the same for the last panes that were let go; only for display
-    tally|PANE         the number of nodes that have marked, received and lost the pane
+    past|PANE|NODE     the same for the last panes that were deleted; only for display
+    tally|PANE         the numbers of nodes that have marked, received and lost the pane, and of
+                       which records of it came late
     tardy|PANE|NODE    late records of a pane that its node found after it had sent the pane
 
-Each message writes an entry of its own, so its cost does not grow with the number of nodes. Late
-records are stored apart from the mark of their pane: so the mark need not be read, and late records
+Each message writes its own entry, so its cost does not grow with the number of nodes. Late records
+are stored separately from the mark of their pane. So the mark need not be read, and late records
 may come before it.
 
-Stores of earlier versions have `board|PANE`, `past|PANE` and `tardy|PANE`, each for all nodes. They
-are read as they are.
+Stores of earlier versions have `board|PANE`, `past|PANE` and `tardy|PANE`, each for all nodes. Both
+forms can be read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -24,16 +25,17 @@ from millstream.model.slate import Table
 from millstream.windows.board.board_meta import BoardMeta
 from millstream.windows.panes.pane_mark import Marks, PaneMark, read_marks, stored_marks
 
-State = Literal["received", "lost"]
-"""The known state of a pane of a node. None if it is still awaited."""
+State = Literal["received", "lost", "late"]
+"""The known state of a pane of a node. None if it is still awaited. `late`: it has come, but
+records of it came late."""
 _ZERO = 1 << 62
 """Added to a pane's number, so that text sorts as the numbers do."""
 
 
 MOST_SHOWN = 72
-"""The most panes of a scoreboard that are shown."""
+"""At most this many panes of a scoreboard are shown."""
 MOST_CELLS = 6_000
-"""The most marks of a scoreboard that are shown."""
+"""At most this many marks of a scoreboard are shown, unless a single pane has more."""
 
 
 def shown_panes(nodes: int) -> int:
@@ -46,11 +48,13 @@ def shown_panes(nodes: int) -> int:
 
 
 class PaneTally(NamedTuple):
-    """Numbers of nodes that have marked, received and lost a pane."""
+    """Numbers of nodes that have marked, received and lost a pane, and of which records of it came
+    late."""
 
     marked: int = 0
     received: int = 0
     lost: int = 0
+    late: int = 0
 
 
 def board(pane: int) -> str:
@@ -59,7 +63,7 @@ def board(pane: int) -> str:
 
 
 def past(pane: int) -> str:
-    """Returns the prefix of the entries of a pane's marks after it was let go."""
+    """Returns the prefix of the entries of a pane's marks after the pane was deleted."""
     return _entry("past", pane)
 
 
@@ -80,7 +84,30 @@ def pane_in(entry: str) -> int:
 
 def state_of(mark: PaneMark) -> State:
     """Returns the state of a marked pane."""
-    return "lost" if mark.is_lost else "received"
+    if mark.is_lost:
+        return "lost"
+    return "late" if mark.late else "received"
+
+
+def with_late(state: State | None, late: bool) -> State | None:
+    """Returns the state of a pane of a node, given that without late records. `late`: there are
+    some."""
+    return "late" if late and state == "received" else state
+
+
+def take_late(
+    tables: Iterable[Mapping[str, Any]], marks: Mapping[int, Marks]
+) -> dict[int, dict[str, int]]:
+    """Returns the late records by pane and node, and counts them in the marks."""
+    late: dict[int, dict[str, int]] = {}
+    for table in tables:
+        tardy = late_in((entry, table[entry]) for entry in table if entry.startswith("tardy|"))
+        for pane, counts in tardy.items():
+            late.setdefault(pane, {}).update(counts)
+    for pane, counts in late.items():
+        for node in counts.keys() & marks.get(pane, {}).keys():
+            marks[pane][node].late = counts[node]
+    return late
 
 
 def _entry(kind: str, pane: int) -> str:
@@ -111,7 +138,7 @@ class PaneMarks:
         return by_pane
 
     def were(self, panes: range) -> dict[int, Marks]:
-        """Returns the same for panes that were let go recently."""
+        """Returns the same for panes that were deleted recently."""
         return _by_pane(self.table.scan(past(panes.start), past(panes.stop)))
 
     def last(self, default: int) -> int:
@@ -148,9 +175,9 @@ class PaneMarks:
                 table[entry.replace("board", "past", 1)] = marks
         self._delete(tally(first), tally(before))
 
-    def let_go_late(self, first: int, before: int) -> None:
+    def let_go_late(self, before: int) -> None:
         if self.meta.tardy:
-            self._delete(tardy(first), tardy(before))
+            self._delete("tardy|", tardy(before))
 
     def let_go_past(self, first: int, before: int) -> None:
         self._delete(past(first), past(before))
@@ -161,15 +188,20 @@ class PaneMarks:
 
     def late(self, panes: range) -> dict[int, dict[str, int]]:
         """Returns the late records by pane and node."""
-        late: dict[int, dict[str, int]] = {}
         if not self.meta.tardy:
-            return late
-        for entry, stored in self.table.scan(tardy(panes.start), tardy(panes.stop)):
-            counts = late.setdefault(pane_in(entry), {})
-            _, _, *node = entry.split("|", 2)
-            for name, count in {node[0]: stored}.items() if node else stored.items():
-                counts[name] = counts.get(name, 0) + count
-        return late
+            return {}
+        return late_in(self.table.scan(tardy(panes.start), tardy(panes.stop)))
+
+
+def late_in(entries: Iterable[tuple[str, Any]]) -> dict[int, dict[str, int]]:
+    """Returns the late records in entries, by pane and node."""
+    late: dict[int, dict[str, int]] = {}
+    for entry, stored in entries:
+        counts = late.setdefault(pane_in(entry), {})
+        _, _, *node = entry.split("|", 2)
+        for name, count in {node[0]: stored}.items() if node else stored.items():
+            counts[name] = counts.get(name, 0) + count
+    return late
 
 
 def _by_pane(entries: Iterator[tuple[str, Any]]) -> dict[int, Marks]:

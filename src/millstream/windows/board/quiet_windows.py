@@ -2,14 +2,14 @@
 
 A log that is silent for weeks, or whose lines are not in order of time, can jump over tens of
 thousands of windows. Its node reports them in one message. If no other node is awaited, each of
-these windows would be opened, found complete and closed, with the same answer. From `MANY` windows
-on they are closed as a range instead, with one answer for all (`windows` in `answers` is their
-number). As long as they are corrected there is one entry for the range:
+these windows would be opened, found complete and closed, with the same answer. If there are `MANY`
+windows or more, they are closed as a range instead, with one answer for all (`windows` in `answers`
+is their number). As long as they can be corrected, there is one entry for the range:
 
     quiet|WINDOW          named by the first window: `QuietRange`
 
-If late records of a window in the range are found, the window is created then, with the marks that
-it would have had, and corrected as any other.
+If late records of a window in the range are found, the window is created with the marks that it
+would have had, and corrected like any other.
 
 A range leaves out windows that exist already, windows of records that were late or misdated, and
 windows whose answer depends on which panes were drawn.
@@ -35,7 +35,7 @@ from millstream.windows.reducers import schemes
 from millstream.windows.span import Span
 
 MANY = 100
-"""The least number of windows that are closed as a range. Fewer get an answer each."""
+"""The least number of windows that are closed as a range. Of fewer, each has its own answer."""
 
 
 class QuietRange(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ def quiet_ranges(board: BoardWindows, places: NodePlaces, part: PanePart) -> lis
 
 
 def panes_needed(span: Span, pane: int, until: int, quiet: Sequence[range]) -> Iterator[int]:
-    """Yields the panes of a run that windows need which are not quiet, and always the first
+    """Yields the panes of a run that are needed by windows that are not quiet, and always the first
     pane.
 
     >>> [*panes_needed(Span("records", length=20, slide=10, pane=10), 0, 9, [range(2, 7)])]
@@ -77,8 +77,8 @@ def panes_needed(span: Span, pane: int, until: int, quiet: Sequence[range]) -> I
     """
     begin = pane
     for windows in quiet:
-        # `end`: the first pane that no window before them needs; `begin`: the first that one after
-        # them needs.
+        # `end`: the first pane that no window before these needs; `begin`: the first that a window
+        # after these needs.
         end = span.panes_of(windows.start - 1).stop
         yield from range(begin, end)
         begin = max(end, span.panes_of(windows.stop)[0])
@@ -108,7 +108,7 @@ def _is_empty(mark: PaneMark) -> bool:
 
 
 def _others(board: BoardWindows, windows: range) -> list[int]:
-    """Returns those of the windows that exist, or existed, or have late records; in order."""
+    """Returns the windows among these that exist, have existed or have late records, in order."""
     table, span, meta = board.table, board.job.span, board.meta
     numbers = {number for number in meta.open if number in windows}
     for first, end in meta.closed:
@@ -129,7 +129,7 @@ def put(table: Table, meta: BoardMeta, windows: range, marks: Marks) -> None:
 
 
 def quiet_marks(table: Table, meta: BoardMeta, window: int) -> Marks | None:
-    """Returns the marks of each pane of a window in a range. None: it is in none."""
+    """Returns the marks of each pane of a window in a range. None: it is not in a range."""
     if not meta.quiet:
         return None
     rows = table.scan(quiet_entry(-(1 << 62)), quiet_entry(window + 1), reverse=True)

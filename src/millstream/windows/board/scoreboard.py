@@ -7,11 +7,11 @@
     board|..., past|..., tally|..., tardy|...    the marks of panes (`pane_marks`)
 
 A window exists once a node has reported its first pane or an earlier one, until it is closed. It is
-*opened* when a node reaches its first pane, or when a pane of it comes. All that a node has not
-marked before its first pane is lost: the node is absent there. That costs the other nodes nothing,
-whether its clock is ahead by an hour or it comes an hour late. All that a node has not marked from
-the end of its log on is empty. Once the logs of all nodes that have sent anything have ended, no
-window begins after that. A window that was opened before the end was known is dropped.
+*opened* when a node reaches its first pane, or when a pane of it comes. Panes before the first one
+of a node that the node has not marked are lost: the node is absent there. That costs the other
+nodes nothing, whether its clock is an hour ahead or it comes an hour late. Panes after the end of
+its log that it has not marked are empty. Once the logs of all nodes that have sent anything have
+ended, no window begins after that. A window that was opened before the end was known is dropped.
 
 The cost of a message depends on the number of its nodes, not on the number of the job's: only their
 entries are read. All nodes are read when a window is opened or closed.
@@ -20,20 +20,22 @@ entries are read. All nodes are read when a window is opened or closed.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from millstream.messages.jobs import WindowCoverage
 from millstream.windows.accounts import WindowAccount, window_entry
-from millstream.windows.board.board_counts import BoardCounts
+from millstream.windows.board.board_counts import BoardCounts, Change
 from millstream.windows.board.board_meta import BoardMeta
 from millstream.windows.board.node_places import (
     UNHEARD,
+    NodePlace,
     NodePlaces,
     carried_over,
 )
-from millstream.windows.board.pane_marks import PaneMarks, state_of
+from millstream.windows.board.pane_marks import PaneMarks, state_of, with_late
 from millstream.windows.board.quiet_windows import put as put_quiet
 from millstream.windows.board.quiet_windows import quiet_marks
 from millstream.windows.coverage import Coverage, Mark
@@ -47,13 +49,13 @@ class Scoreboard(BoardCounts):
     """The scoreboard while one event is processed. `save` stores it."""
 
     def __post_init__(self) -> None:
-        stored = self.table.get("meta") or {"job": self.members.digest}
+        stored = self.table.get("meta") or {"job": self.members.digest, "late_counted": True}
         self.meta = msgspec.convert(stored, BoardMeta)
         self.marks = PaneMarks(self.table, self.meta)
         self.places = NodePlaces(self.table, self.members, self.meta.places)
         if self.meta.from_ is not msgspec.UNSET:
             self._carry_over()
-        elif self.meta.job != self.members.digest:
+        elif self.meta.job != self.members.digest or not self.meta.late_counted:
             self._count_again()
 
     def _carry_over(self) -> None:
@@ -68,8 +70,9 @@ class Scoreboard(BoardCounts):
         self._count_again()
 
     def _count_again(self) -> None:
-        """Recounts, because the nodes differ from those of the last run."""
-        self.meta.job = self.members.digest
+        """Recounts, because the nodes differ from those of the last run, or because an earlier
+        version has counted."""
+        self.meta.job, self.meta.late_counted = self.members.digest, True
         self.places.count_again()
         for number in self.meta.open:
             self._windows[number] = self._recounted(number)
@@ -123,8 +126,8 @@ class Scoreboard(BoardCounts):
         return self.first_pane(number) >= self.places.counts.end
 
     def move(self, pane: int, part: PanePart) -> None:
-        """Records which nodes are there, which of them begin here, and which logs end or continue.
-        Updates the state of the panes that they sent nothing about."""
+        """Records that nodes are at a pane, which of them begin there, and which logs end or
+        continue. Updates the state of the panes that they sent nothing about."""
         begin, over, places = part.begin, part.over, self.places
         changed = {node: places.get(node) for node in (*begin, *over)}
         moved = {
@@ -141,17 +144,13 @@ class Scoreboard(BoardCounts):
             # Other nodes have no marks there: they sent nothing before, or only the panes after
             # their end change.
             marks = self.boards(range(panes[0], panes[-1] + 1))
+        late = self.marks.late(range(panes[0], panes[-1] + 1)) if panes else {}
         for node, (_, new) in moved.items():
             places.put(node, new)
         for node in places.unheard(part.marks):
             places.put(node, UNHEARD)
         for pane in panes:
-            marked = marks.get(pane, {})
-            changes = {
-                node: (old.silent(pane), new.silent(pane))
-                for node, (old, new) in moved.items()
-                if node not in marked and old.silent(pane) != new.silent(pane)
-            }
+            changes = _silence(pane, moved, marks.get(pane, {}), late.get(pane, {}))
             if changes:
                 self._change(pane, before[pane], changes)
         if over and places.counts.end != NEVER:
@@ -189,8 +188,12 @@ class Scoreboard(BoardCounts):
                     window.account_for(mark, on_time=not window.why)
         kept = self.awaits(pane) or any(self.is_corrected(number) for number in windows)
         if kept:
+            late = self.marks.late(range(pane, pane + 1)).get(pane, {})
             changes = {
-                node: (self.places.silent_at(node, pane), state_of(mark))
+                node: (
+                    with_late(self.places.silent_at(node, pane), node in late),
+                    with_late(state_of(mark), node in late),
+                )
                 for node, mark in marks.items()
             }
             self._change(pane, self._tally(pane), changes, marked=len(marks))
@@ -224,15 +227,15 @@ class Scoreboard(BoardCounts):
         numbers = [number for number in self.job.span.windows_of(pane) if self.is_mine(number)]
         # First, while there are no late records of the pane yet.
         unquieted = {number: self._unquieted(number) for number in numbers}
-        if self.awaits(pane) or any(self.is_corrected(number) for number in numbers):
-            self.marks.add_late(node, pane, count)
-            self._boards = None
-            self._sweep_again(pane)
+        first = self._add_late(node, pane, count, numbers)
         corrected = list[int]()
         for number in numbers:
             window = self.window(number) or unquieted.get(number)
             if window is not None:
                 window.come_late(count, late_expected=self.late_expected)
+                if first:
+                    panes = self.job.span.panes_of(number)
+                    window.lower(self.marks.late(panes), len(self.nodes), panes)
                 if window.why and self.is_corrected(number):
                     corrected.append(number)
             elif not self.has(number) and self.is_corrected(number):
@@ -241,6 +244,21 @@ class Scoreboard(BoardCounts):
                 self.close(number)
                 corrected.append(number)
         return corrected
+
+    def _add_late(self, node: str, pane: int, count: int, numbers: list[int]) -> bool:
+        """Stores late records of a pane, as long as a window among `numbers` is known that has it.
+        Returns True if they are the first, and the pane is not lost otherwise."""
+        kept = self.awaits(pane) or any(self.is_corrected(number) for number in numbers)
+        if not kept and all(self.window(number) is None for number in numbers):
+            return False
+        was, known = self._state_at(node, pane), self.marks.late(range(pane, pane + 1))
+        self.marks.add_late(node, pane, count)
+        if kept:
+            if was == "received":
+                self._change(pane, self._tally(pane), {node: (was, "late")})
+            self._boards = None
+            self._sweep_again(pane)
+        return was != "lost" and node not in known.get(pane, {})
 
     def close_quiet(self, windows: range, marks: Marks) -> None:
         """Closes windows that were not opened: they are complete, and have no records."""
@@ -268,7 +286,7 @@ class Scoreboard(BoardCounts):
         self._boards = None
         window = self._windows[number] = self._recounted(number)
         window.why = "complete"
-        window.coverage = {"area": 1.0, "time": 1.0, "space": 1.0, "missing": {}}
+        window.coverage = WindowCoverage(area=1.0, time=1.0, space=1.0, missing={})
         window.completeness = window.complete(0, 0, 0, late_expected=self.late_expected)
         self.meta.forgot = min(number, self.meta.forgot)
         return window
@@ -286,13 +304,13 @@ class Scoreboard(BoardCounts):
             (node, pane): "lost" if state == "lost" else "empty"
             for node, pane, state in self.silent(panes)
         }
+        for pane, late in self.marks.late(panes).items():
+            tardy = ((node, pane) for node in late)
+            marks.update({unit: "late" for unit in tardy if marks.get(unit) == "empty"})
         for pane, board in self.boards(panes).items():
-            marks.update(
-                {
-                    (node, pane): "lost" if state_of(mark) == "lost" else mark.mark
-                    for node, mark in board.items()
-                }
-            )
+            for node, mark in board.items():
+                state = state_of(mark)
+                marks[node, pane] = mark.mark if state == "received" else state
         return Coverage(self.nodes, panes, marks)
 
     def _sweep_again(self, pane: int) -> None:
@@ -303,3 +321,21 @@ class Scoreboard(BoardCounts):
         for number, window in self._windows.items():
             self.table[window_entry(number)] = window
         self.table["meta"] = self.meta
+
+
+def _silence(
+    pane: int,
+    moved: Mapping[str, tuple[NodePlace, NodePlace]],
+    marked: Collection[str],
+    late: Collection[str],
+) -> dict[str, Change]:
+    """Returns the states of a pane, before and now, of nodes in `moved` without a mark, where
+    they differ. `late` are the nodes whose records came late."""
+    return {
+        node: (
+            with_late(old.silent(pane), node in late),
+            with_late(new.silent(pane), node in late),
+        )
+        for node, (old, new) in moved.items()
+        if node not in marked and old.silent(pane) != new.silent(pane)
+    }

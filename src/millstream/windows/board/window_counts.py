@@ -21,7 +21,8 @@ def share(window: int) -> str:
 
 def clear(window: WindowAccount) -> None:
     """Resets the counts."""
-    window.received = window.lost = window.whole = window.hurt = window.some = 0
+    window.received = window.lost = window.tardy = 0
+    window.whole = window.hurt = window.some = 0
     window.whole_nodes = window.some_nodes = window.hurt_nodes = window.gone_nodes = 0
     window.drawn_received = 0
 
@@ -43,6 +44,7 @@ def tally_of(window: WindowAccount, nodes: int, panes: int) -> CoverageTally:
         whole=window.whole,
         hurt=window.hurt,
         some=window.some,
+        late=window.tardy,
         whole_nodes_count=window.whole_nodes,
         hurt_nodes=window.hurt_nodes,
         some_nodes=window.some_nodes,
@@ -55,6 +57,7 @@ def count_pane(window: WindowAccount, before: PaneTally, after: PaneTally, nodes
     job's nodes."""
     window.received += after.received - before.received
     window.lost += after.lost - before.lost
+    window.tardy += after.late - before.late
     window.whole += (after.received == nodes) - (before.received == nodes)
     window.hurt += (after.lost > 0) - (before.lost > 0)
     window.some += (after.received > 0) - (before.received > 0)

@@ -1,1 +1,1 @@
-"""Answers with bounds: what a window would say if nothing had been lost."""
+"""Answers with bounds: what the answer of a window would be if nothing had been lost."""

@@ -2,12 +2,14 @@
 
 A bound is JSON: `{"value", "low", "high", "confidence", "method", "final"}`. `value` is the
 estimate for the whole window; the answer itself has only what came. The truth is between `low` and
-`high` with the given confidence. null means that nothing can be said. If a bound is not `final`, it
-is a bound on what came in time: where records carry their own time, one may come after its window
-was closed. Such a bound has no confidence (null), since nothing is known of how likely that is. If
-it is from a sample, `on_time_confidence` is that with which it holds what came in time.
-Once a record of the job has come late, others are to be expected: then the upper bound is null, and
-what came in time is bounded by `known`. A window is answered again while it is corrected
+`high` with the given confidence. null means that no bound is known. A bound that is not `final` is
+a bound on what came in time: if records carry their own time, one may come after its window was
+closed. Such a bound has no confidence (null), since it is not known how likely that is. If it is
+from a sample, `on_time_confidence` is the confidence that it contains the truth about what came in
+time.
+
+Once a record of the job has come late, more must be expected: then the upper bound is null, and
+`known` bounds what came in time. A window is answered again while it is corrected
 (`Job.corrections`). After that a late record is counted and changes no answer.
 
 The method is one of:
@@ -18,23 +20,23 @@ The method is one of:
   sample, and `stratified_sample` computes a total and its variance from them. The interval is t
   with Satterthwaite's degrees of freedom. A mean or a ratio is one of two totals, linearised.
 - `worst case`: something is missing for a reason that may be related to its contents. Each missing
-  record may have added the least or the most that the job allows (`Job.most`). Where the number of
-  records or that range is not known, the bound is null. Without a `most`, sums are taken to be of
+  record may have added the least or the most that the job allows (`Job.most`). If the number of
+  records or that range is not known, the bound is null. Without a `most`, sums are assumed to be of
   numbers that are not negative, unless a negative one was seen.
 
-Bounds on counts and sums never go outside what is certain: at least what came, at most that plus
-the most that the missing records can add. t is not suited to a key that is in few drawn panes: its
-upper bound is at least that of `rare`, which holds for any distribution. Records that came too late
-for their pane count as lost. Dead letters have no value and are not missing. Dead letters with an
-implausible time (`PaneManifest.misdated`) are the exception: their true time is not known, and they
-count as lost in the pane that was being made when they were read.
+Bounds on counts and sums never exceed what is certain: at least what came, at most that plus the
+most that the missing records can add. t is not suited to a key that is in few drawn panes: its
+upper bound is at least that of `rare_keys`, which holds for any distribution. Records that came too
+late for their pane count as lost. Dead letters have no value and are not missing. Dead letters with
+an implausible time (`PaneManifest.misdated`) are the exception: their true time is not known, and
+they count as lost in the pane that was being made when they were read.
 
-Where nothing is known of some panes, because a node never came or bytes are gone, an upper bound is
+If nothing is known of some panes, because a node never came or bytes are gone, an upper bound is
 null, as it is once records come late. Then a bound also has `known`: `{"low", "high", "panes",
 "of"}`. It bounds the truth over all records that the nodes are known to have had, in `panes` of the
-`of` panes of nodes. With nine nodes of ten it is the bound of the nine.
+`of` panes of nodes. If nine nodes of ten have come, it is the bound of the nine.
 
-Under `Error` every interval allows for all moments at which the window could have been closed.
+With `Error`, every interval allows for all moments at which the window could have been closed.
 """
 
 from __future__ import annotations
@@ -46,6 +48,9 @@ from functools import cached_property
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET, structs
+
+from millstream.messages.answers import Bound, BoundPanes, KnownBound
 from millstream.windows.bounds.kinds import buckets_of, number_of, pair_of
 from millstream.windows.bounds.rare_keys import Rare
 from millstream.windows.bounds.strata import PaneLayout, Unit, layout
@@ -60,7 +65,6 @@ if TYPE_CHECKING:
 FEW = 10
 """A key is rare if it is in fewer drawn panes than this, and not in all of them."""
 Values = Mapping[Unit, float]
-Bound = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ def estimate(
 ) -> Estimate:
     """Computes the bounds of a window's answers. `final`: nothing of the window can come late.
     `late`: the number of records that were too late for panes without a manifest. `tardy`: records
-    of the job have come late, for whatever window.
+    of the job have come late, in any window.
 
     `manifests` are those of the window's panes, by node and pane. `values` are the combined values
     by key, then by node and pane, as they are in the messages. With several reducers the keys, and
@@ -103,24 +107,27 @@ def estimate(
     result = _Bounding(job, known, manifests, final).of(values)
     if known.unknown or more_expected:
         counted = replace(known, lost_records=known.counted, unknown=0)
+        over_known = _Bounding(job, counted, manifests, final).of(values)
         units = len(nodes) * len(panes)
-        _add_known(result, _Bounding(job, counted, manifests, final).of(values), known, units)
+        return _with_known(result, over_known, units - known.unknown, units)
     return result
 
 
-def _add_known(result: Estimate, over_known: Estimate, known: PaneLayout, units: int) -> None:
-    """Adds `known` to each bound: the bound over the panes of which something is known."""
-    pairs = [(result.total, over_known.total), (result.unseen, over_known.unseen)]
-    for key, bound in result.keys.items():
-        pairs.append((bound, over_known.keys[key]))
-        pairs += zip(bound.get("buckets", ()), over_known.keys[key].get("buckets", ()), strict=True)
-    for bound, other in pairs:
-        bound["known"] = {
-            "low": other["low"],
-            "high": other["high"],
-            "panes": units - known.unknown,
-            "of": units,
-        }
+def _with_known(result: Estimate, over_known: Estimate, panes: int, units: int) -> Estimate:
+    """Adds to each bound the one over the panes of which something is known: `panes` of `units`."""
+
+    def with_known(bound: Bound, other: Bound) -> Bound:
+        buckets = bound.buckets
+        if buckets is not UNSET and other.buckets is not UNSET:
+            buckets = [*map(with_known, buckets, other.buckets)]
+        known = KnownBound(other.low, other.high, panes, units)
+        return structs.replace(bound, known=known, buckets=buckets)
+
+    return Estimate(
+        {key: with_known(bound, over_known.keys[key]) for key, bound in result.keys.items()},
+        with_known(result.total, over_known.total),
+        with_known(result.unseen, over_known.unseen),
+    )
 
 
 class _Bounding:
@@ -162,14 +169,17 @@ class _Bounding:
         for key, partials in values.items():
             labels, buckets = buckets_of(self.job, partials)
             counts[key] = {unit: sum(bins.values()) for unit, bins in buckets.items()}
-            keys[key] = self._number(counts[key])
-            keys[key]["buckets"] = [
-                {
-                    "bucket": label,
-                    **self._number({unit: bins.get(index, 0) for unit, bins in buckets.items()}),
-                }
-                for index, label in enumerate(labels)
+            bounds = [
+                self._number({unit: bins.get(index, 0) for unit, bins in buckets.items()})
+                for index in range(len(labels))
             ]
+            keys[key] = structs.replace(
+                self._number(counts[key]),
+                buckets=[
+                    structs.replace(bound, bucket=label)
+                    for label, bound in zip(labels, bounds, strict=True)
+                ],
+            )
         return Estimate(keys, self._with_panes(self._number(_added(counts))), self._unseen())
 
     def of_ratios(self, values: Mapping[str, Mapping[Unit, Any]]) -> Estimate:
@@ -207,13 +217,13 @@ class _Bounding:
         if low is not None and lowest is not None:
             low = max(low, lowest)
         if low is not None and high is not None and low > high:
-            high = highest  # more came than the sample allows for: the sample is useless
+            high = highest  # more came than the sample allows for: the sample says nothing
         return self._bound(value, low, high)
 
     def _certain(
         self, here: float, least: float | None, most: float | None
     ) -> tuple[float | None, float | None]:
-        """Returns the limits of a count or a sum that hold whatever the sample says. None: not
+        """Returns the limits of a count or a sum that do not depend on the sample. None: not
         known."""
         low = here if least is not None and least >= 0 else None
         if self.rare.missing_records is None or self.lost is None:
@@ -245,7 +255,7 @@ class _Bounding:
         high: float | None = None
         if not self.known.strata:
             low = high = ratio
-        elif freedom >= 1:  # panes without the key say nothing of its mean
+        elif freedom >= 1:  # panes without the key say nothing about its mean
             wide = self._width(linear, min(linear.freedom, freedom))
             low, high = ratio - wide, ratio + wide
         return self._bound(ratio, *self._ratio_with_lost(low, high, bottom))
@@ -253,8 +263,8 @@ class _Bounding:
     def _ratio_with_lost(
         self, low: float | None, high: float | None, bottom: float
     ) -> tuple[float | None, float | None]:
-        """Widens the bound of a mean for lost records: these move it by no more than their share of
-        all records."""
+        """Widens the bound of a mean for lost records, which move it by at most their share of all
+        records."""
         if self.known.lost_records == 0:
             return low, high
         if self.job.per_record is None:
@@ -270,7 +280,7 @@ class _Bounding:
     def _with_lost(
         self, low: float | None, high: float | None, least: float | None, most: float | None
     ) -> tuple[float | None, float | None]:
-        """Widens a bound for records that were lost not at random: each may add the least or the
+        """Widens a bound for records that were not lost at random: each may add the least or the
         most."""
         if self.lost == 0:
             return low, high
@@ -335,27 +345,21 @@ class _Bounding:
             value = min(value, high)
         confidence = self.confidence if self.known.strata else 1.0
         breakable = not self.final and high is not None
-        bound: Bound = {
-            "value": value,
-            "low": low,
-            "high": high,
-            "confidence": None if breakable else confidence,
-            "method": method,
-            "final": self.final,
-        }
-        if breakable and self.known.strata:
-            bound["on_time_confidence"] = confidence
-        return bound
+        return Bound(
+            value=value,
+            low=low,
+            high=high,
+            confidence=None if breakable else confidence,
+            method=method,
+            final=self.final,
+            on_time_confidence=confidence if breakable and self.known.strata else UNSET,
+        )
 
     def _with_panes(self, bound: Bound) -> Bound:
         known = self.known
-        bound["panes"] = {
-            "received": len(known.received),
-            "left_out": sum(len(stratum.missing) for stratum in known.strata),
-            "lost": known.lost,
-            "unknown": known.unknown,
-        }
-        return bound
+        left_out = sum(len(stratum.missing) for stratum in known.strata)
+        panes = BoundPanes(len(known.received), left_out, known.lost, known.unknown)
+        return structs.replace(bound, panes=panes)
 
 
 def _added(values: Mapping[str, Values]) -> dict[Unit, float]:

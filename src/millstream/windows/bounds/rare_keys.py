@@ -3,16 +3,15 @@
 For any set of panes that hold a key, the number of them that are drawn is a sum of hypergeometric
 counts. Its mean m is the sum of the sampled shares of their strata. The number is k or less with a
 probability of at most P(Poisson(m) <= k) (Hoeffding 1956, for k <= m - 1). So if a key was drawn k
-times, the shares of its panes sum up to no more than the Poisson limit (`tails.poisson_upper`),
-except with the chosen probability. Its drawn panes have used up part of that sum. The rest are
-missing panes, in the worst case those with the most records for their share. For a key that was
-never drawn the probability is known exactly and is used instead: the probability that no pane of a
-set was drawn is a product of hypergeometric terms, one for each stratum.
+times, the shares of its panes add up to at most the Poisson limit (`tails.poisson_upper`), except
+with the chosen probability. Its drawn panes are part of that sum. The rest are missing panes, in
+the worst case those with the most records for their share. For a key that was never drawn the
+probability is known exactly and is used instead: the probability that no pane of a set was drawn is
+a product of hypergeometric terms, one for each stratum.
 
-A missing pane may hold as much of the key as it has records, times the most that a record adds. If
-the number of records of a pane is not known, it is taken to be that of the largest pane that came.
-If the most is not known, a pane is taken to hold no more than the most of the key in one pane that
-came.
+A missing pane may have as much of the key as it has records, times the most that a record adds. If
+its number of records is not known, that of the largest received pane is assumed. If it is not known
+what a record may add, the greatest amount of the key in a received pane is assumed.
 """
 
 from __future__ import annotations
@@ -65,8 +64,8 @@ class Rare:
         return max(0.0, most) * _most(self._by_records, left)
 
     def unseen(self, chance: float) -> float:
-        """Returns the most records of a set of panes of which none is drawn with probability
-        `chance`."""
+        """Returns the greatest number of records in a set of panes from which none is drawn with a
+        probability of `chance`."""
         steps: list[tuple[float, float]] = []
         for stratum, sizes in zip(self._strata, self._missing, strict=True):
             panes, drawn = len(stratum.units), len(stratum.sample)

@@ -9,12 +9,12 @@ not depend on the ranks. k is
 - for `Area(drawn=True)`, the number that the job requires, once the node has sent all of it;
 - otherwise (`shed="drawn"`, or a window that was closed early) the first rank that was not
   received, among the panes that the node has reported. Those are the beginning of its log, which
-  does not depend on ranks. Of the others nothing is known.
+  does not depend on ranks. Nothing is known of the others.
 
 Panes that were received beyond k (made before the threshold was lowered) are in the answer and
-bound it from below, but are left out of the estimate. They are early ones. Counting them as they
-are, with the sample standing for the rest, would give the early panes of the sample too little
-weight. That would bias the estimate wherever a log changes with time.
+bound it from below, but are left out of the estimate. They are early panes. If they were counted as
+they are, and the sample stood for the rest, the early panes would have too much weight. That would
+bias the estimate if a log changes with time.
 
 A window that does not begin with a block has parts of two blocks of each node, perhaps a small one
 from which nothing was drawn. If a stratum has under two drawn panes, the node's strata are joined,
@@ -28,6 +28,9 @@ their stratum:
 - a pane that was drawn and then shed in the order of the log, since what came is a sample of the
   times when the node was not busy;
 - a pane with a gap, since an unknown part of it is gone.
+
+A pane of which all records are dead letters is in the sample like any other: these records may be
+anything, but the pane was not lost because of what was in it.
 
 A pane that was cancelled because its window was closed is treated as not reported.
 """
@@ -72,13 +75,14 @@ class PaneLayout:
     """The state of a window's panes."""
 
     strata: tuple[Stratum, ...]
-    """The strata that were not received whole."""
+    """The strata that were not received completely."""
     received: frozenset[Unit]
     lost: int
-    """Panes that were lost not at random."""
+    """Panes that were not lost at random."""
     lost_records: int | None
-    """Records in lost panes, records that were too late for panes that had been sent, and records
-    whose time was implausible. None: nothing is known of some panes."""
+    """Records in lost panes, records that were too late for panes that had been sent, records whose
+    time was implausible, and those of panes that had nothing else than dead letters. None: nothing
+    is known of some panes."""
     unknown: int
     """Lost panes of which nothing is known."""
     counted: int
@@ -109,15 +113,8 @@ def layout(
     window = [(node, pane) for node in nodes for pane in panes]
     lost = [unit for unit in window if unit not in received and unit not in left_out]
     known = [_records(manifests.get(unit)) for unit in lost]
-    late += sum(
-        count
-        for (node, _), manifest in manifests.items()
-        for pane, count in manifest.late.items()
-        if int(pane) in panes and node in nodes
-    )
-    misdated = sum(manifest.misdated for (_, pane), manifest in manifests.items() if pane in panes)
     unknown = known.count(None)
-    counted = sum(count or 0 for count in known) + late + misdated
+    counted = sum(count or 0 for count in known) + late + _apart(nodes, panes, manifests)
     return PaneLayout(
         strata=tuple(strata),
         received=frozenset(received & {*window}),
@@ -126,6 +123,18 @@ def layout(
         unknown=unknown,
         counted=counted,
     )
+
+
+def _apart(nodes: Sequence[str], panes: range, manifests: Manifests) -> int:
+    """Counts the records that are in no pane: those that were too late, that had an implausible
+    time, or that were all that a pane had and could not be read."""
+    count = 0
+    for (node, pane), manifest in manifests.items():
+        if node in nodes:
+            count += sum(late for late_for, late in manifest.late.items() if int(late_for) in panes)
+        if pane in panes:
+            count += manifest.dead if manifest.why == "unreadable" else manifest.misdated
+    return count
 
 
 def rounds_done(job: Job, nodes: Sequence[str], panes: range, manifests: Manifests) -> int:
@@ -209,7 +218,7 @@ def _rank(job: Job, unit: Unit) -> int:
 
 
 def _received(manifest: PaneManifest) -> bool:
-    return manifest.mark != "lost" and not _torn(manifest)
+    return (manifest.mark != "lost" or manifest.why == "unreadable") and not _torn(manifest)
 
 
 def _torn(manifest: PaneManifest | None) -> bool:
@@ -218,7 +227,9 @@ def _torn(manifest: PaneManifest | None) -> bool:
 
 
 def _settled(manifest: PaneManifest | None) -> bool:
-    return manifest is not None and (manifest.mark != "lost" or manifest.why == "absent")
+    return manifest is not None and (
+        manifest.mark != "lost" or manifest.why in ("absent", "unreadable")
+    )
 
 
 def _records(manifest: PaneManifest | None) -> int | None:

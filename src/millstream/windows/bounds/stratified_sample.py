@@ -1,14 +1,15 @@
 """Totals from a sample of panes: stratified, with panes as clusters (Cochran, Sampling Techniques).
 
-A pane is drawn whole, so the sampled unit is the pane's total, whatever its records have in common.
-In a stratum of N panes of which n were drawn, the total is estimated as N times the mean of the
-sample, with the variance N²(1 - n/N)s²/n of simple random sampling without replacement (ch. 5). The
-variances of strata add up. s² has n - 1 degrees of freedom, the sum those of Satterthwaite. These
-would be right for normal totals. Totals of panes have long tails, with a kurtosis excess of about
-2, which doubles the variance of s². So half of the degrees are counted (`TAILS`).
+A pane is drawn as a whole, so the sampled unit is the pane's total, and its records may depend on
+each other. In a stratum of N panes of which n were drawn, the total is estimated as N times the
+mean of the sample, with the variance N²(1 - n/N)s²/n of simple random sampling without replacement
+(ch. 5). The variances of strata add up. s² has n - 1 degrees of freedom, the sum those of
+Satterthwaite. These would be right for normal totals. Totals of panes have long tails, with a
+kurtosis excess of about 2, which doubles the variance of s². So half of the degrees are counted
+(`TAILS`).
 
-The number of records of every pane is often known, also of panes that were given up, since they are
-counted. Then the estimate is corrected by the difference between the records of the sample and
+The number of records is often known of every pane, since records of panes that were given up are
+counted too. Then the estimate is corrected by the difference between the records of the sample and
 those of all panes: the combined regression estimator (7.10), with one slope for all strata. It is
 exact for values proportional to the records, and never much worse than no correction. The slope is
 an estimate too: it costs one degree of freedom and adds its own variance. With fewer than
@@ -52,7 +53,7 @@ class _Sizes:
     panes: int
     drawn: int
     weight: float
-    """Multiplied with a sum of squared distances, it gives the variance."""
+    """The variance is this times a sum of squared distances."""
     mean: float = 0.0
     spread: float = 0.0
     """The sum of squared distances of the records from their mean. 0: not known, or all are

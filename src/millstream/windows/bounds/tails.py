@@ -1,6 +1,6 @@
 """Quantiles of Student's t and limits of a Poisson mean, for the width of intervals.
 
-Implemented here, so that neither the root nor an agent needs a numerical library.
+They are implemented here so that neither the root nor an agent needs a numerical library.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Validates messages that come from outside. An invalid one is refused at once, with the reason.
 
-A bad message that got through and failed later would do more harm: a window whose counts are not
-numbers is never closed, and none of its panes is ever deleted. So every field is checked here. The
-values are checked as far as the job defines them: an algebra must be able to merge them, and bounds
-on a number need a number. Values that only the user's own `combine` can judge are left to it. A
-window on which it fails is closed all the same (see `answers`).
+A bad message that was accepted and failed later would do more harm: a window whose counts are not
+numbers is never closed, and its panes are never deleted. So every field is checked here. The values
+are checked as far as the job defines them: an algebra must be able to merge them, and bounds on a
+number need a number. Values that only the user's own `combine` can judge are not checked. A window
+on which it fails is closed nevertheless (see `answers`).
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def _typed(where: str, sent: Any, kind: type[T]) -> T:
 
 
 def _has_records(manifest: PaneManifest) -> bool:
-    """True if the manifest has counts that belong to one pane: in a run it would not be known to
-    which."""
+    """True if the manifest has counts that belong to one pane. In a run of panes it would not be
+    known which."""
     counts = manifest.records, manifest.bytes, manifest.shed, manifest.shed_bytes, manifest.dead
     return any(counts) or bool(manifest.late)
 

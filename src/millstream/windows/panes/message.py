@@ -14,13 +14,14 @@ Mark = Literal["data", "empty", "lost"]
 """The state of a pane at a node: its values are in the message (`data`), it had no records
 (`empty`), or it will never come (`lost`)."""
 
-Why = Literal["shed", "drawn", "cancelled", "memory", "absent"]
+Why = Literal["shed", "drawn", "cancelled", "memory", "unreadable", "absent"]
 """The reason why a pane is lost.
 
 - `shed`: there was no time for it.
 - `drawn`: it was not drawn for the sample.
 - `cancelled`: its windows were closed.
 - `memory`: it did not fit into memory.
+- `unreadable`: it had records, but all of them are dead letters.
 - `absent`: the node began after it.
 """
 

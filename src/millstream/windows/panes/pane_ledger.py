@@ -1,9 +1,9 @@
 """The ledger of a job: every pane of every node is taken in once (iMR, sections 2.3.1 and 4.4).
 
 The update `NAME.ledger` has one table for the job and takes the messages of all nodes, one after
-the other. A message is taken only if none of its panes was taken before. A pane may come in a
-parent's message and, if the parent was too slow, again from its own node or by another parent. Each
-message that was taken is split by reducer, each part with the manifests of all its nodes. The
+the other. It takes a message only if it has taken none of its panes before. A pane may come in a
+parent's message and, if the parent was too slow, again from its own node or from another parent.
+Each message that was taken is split by reducer, each part with the manifests of all its nodes. The
 agents are told that it was accepted.
 
     meta         the schedule of the reducers; the number of repeated messages; whether the job
@@ -109,7 +109,7 @@ class NodeLedger(msgspec.Struct):
     runs: list[PaneRun] = []
     """In the order of their panes."""
     life: int = 0
-    """The number of times that the node has lost its state and begun to count anew."""
+    """The number of times that the node has lost its state, and restarted its counts."""
     over: int = NEVER
     """The pane at which its log ends. `NEVER`: it continues."""
 
@@ -125,7 +125,7 @@ class NodeLedger(msgspec.Struct):
 
 
 def entry_of(node: str) -> str:
-    """Returns the name of a node's account entry."""
+    """Returns the name of a node's entry."""
     return f"node|{node}"
 
 
@@ -340,13 +340,13 @@ def _save(table: Table, accounts: dict[str, NodeLedger]) -> None:
 
 
 def _begins(account: NodeLedger, pane: int, total: int, known: bool) -> bool:
-    """True if a node that reports its position begins there, with no earlier panes but those it has
-    sent.
+    """True if a node that reports its position begins there: it has no earlier panes except those
+    that it has sent.
 
     A node that continues after a stop does not begin: it is at a pane that it has not sent, and its
-    count agrees with its panes before. If either is not so, the node has lost its state. A node of
-    which no pane was taken begins, unless it is `known` to have earlier panes: because its end came
-    first, or because the ledger was added to an older store and the node has read something.
+    count agrees with its earlier panes. Otherwise the node has lost its state. A node of which no
+    pane was taken begins, unless it is `known` to have earlier panes: its end came first, or the
+    ledger was added to an older store and the node has read something.
     """
     for run in account.runs:
         sent = run.first <= pane < run.until

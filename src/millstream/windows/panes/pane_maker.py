@@ -154,8 +154,8 @@ class Maker:
         making.partials = {}
 
     def cut(self, making: Making) -> None:
-        """Notes that the log ends in the pane. It makes no difference to a pane of time, which
-        would have ended at the same time anyway."""
+        """Notes that the log ends in the pane. This makes no difference to a pane of time, which
+        would have the same end."""
         making.cut = self.job.span.axis in ("records", "bytes")
 
     def end(self, making: Making, until: int) -> Iterator[Message]:
@@ -175,8 +175,8 @@ class Maker:
         making.partials, making.late, making.claimed = {}, {}, {}
 
     def begun(self, making: Making) -> Message:
-        """Returns the message that the node begins with the current pane, and has none before
-        it."""
+        """Returns the message that the node begins with the current pane, and has no earlier
+        one."""
         assert making.pane is not None
         return self._message(making.pane, making.pane, manifest("empty", making.read), {})
 
@@ -194,9 +194,12 @@ class Maker:
 
     def _manifest(self, making: Making) -> PaneManifest:
         here: Mark = "data" if making.records else "empty"
+        why = making.given_up
+        if why is None and making.dead and not making.records:
+            why = "unreadable"
         return PaneManifest(
-            mark="lost" if making.given_up is not None else here,
-            why=making.given_up,
+            mark=here if why is None else "lost",
+            why=why,
             records=making.records,
             bytes=making.bytes,
             shed=making.shed,

@@ -35,8 +35,8 @@ class PaneMark(msgspec.Struct, array_like=True):
 
     @property
     def is_lost(self) -> bool:
-        """True if the pane is not whole. One with a gap is lost, though its records are in the
-        values."""
+        """True if the pane is not complete. A pane with a gap is lost, although its records are in
+        the values."""
         return self.mark == "lost" or self.gap != 0
 
     def stored(self) -> tuple[Any, ...]:

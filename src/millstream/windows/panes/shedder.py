@@ -8,11 +8,12 @@ every `EVERY` seconds.
 - `order`, as in the paper: a pane that is expected to end after its deadline is cancelled, and so
   are those after it, up to the next one that can be in time.
 - `drawn`: each block has a threshold, and panes with a rank under it are made (see `pane_rank`). It
-  is planned when the block begins, from how long earlier panes took, and only lowered within the
-  block. The panes made are a simple random sample, as long as the threshold does not depend on the
-  contents of the drawn panes. A plan that is kept does not. A plan that is lowered in the middle of
-  a block does a little, since panes with many records take long. The estimate from the sample uses
-  the number of records in each pane (see `stratified_sample`), which removes most of that effect.
+  is planned when the block begins, from the time that earlier panes took, and only lowered within
+  the block. The panes made are a simple random sample, as long as the threshold does not depend on
+  the contents of the drawn panes. If the plan is kept, it does not. If the plan is lowered in the
+  middle of a block, it does slightly, since panes with many records take long. The estimate from
+  the sample uses the number of records in each pane (see `stratified_sample`), which removes most
+  of that effect.
 
 Pure: time is an argument, in seconds of the same clock as the deadlines. If `decide` is called
 after every piece of work, and none takes longer than `headroom`, no pane ends after its deadline.
@@ -42,16 +43,16 @@ FIRST = 0.3
 EVERY = 2.0
 """Seconds between two checks of the estimate."""
 NEAR = 1.4
-"""The ratio of the two estimates from which on the load is taken to have changed."""
+"""If the ratio of the two estimates is at least this, the load counts as changed."""
 MARGIN = 0.5
-"""The deviation of a pane's work from the estimate, as a share of it. A plan leaves this share of a
-pane's work times the square root of the number of panes in it."""
+"""The deviation of a pane's work from the estimate, as a share of it. The slack of a plan is this
+share of a pane's work, times the square root of the number of panes in the plan."""
 LEAST = 0.01
-"""The least part of a pane for an observation. A smaller part is added to the next one."""
+"""The least part of a pane for an observation. A smaller part counts with the next observation."""
 
 Deadline = Callable[[int], float | None]
-"""Returns the latest deadline of the open windows that have a pane. None: there is none, or none
-yet."""
+"""Returns the latest deadline of the open windows that have a pane. None: there is no deadline, or
+it is not known yet."""
 
 
 @dataclass
@@ -81,7 +82,7 @@ class Shedder:
     """The part of the pane that was made at the last call of `decide`."""
 
     def drawn(self, pane: int) -> bool:
-        """True if a pane is to be made. Otherwise it is given up before it begins."""
+        """True if a pane must be made. Otherwise it is given up before it begins."""
         return self._rank(pane) < self.threshold(pane)
 
     def threshold(self, pane: int) -> int:
@@ -98,8 +99,8 @@ class Shedder:
         self._idle += seconds
 
     def decide(self, now: float, pane: int, part_done: float, deadline: Deadline) -> int | None:
-        """Returns None to continue with the pane, of which `part_done` is made. Otherwise the pane
-        is to be given up, with all that follow up to the pane that is returned.
+        """Returns None to continue with the pane, of which `part_done` is made. Otherwise returns
+        the next pane to make: this pane, and all between the two, must be given up.
 
         Call it when a pane begins and after every piece of work. It checks the estimate only when
         that is due.
@@ -216,7 +217,7 @@ class Shedder:
 
 
 def drawn_panes(part: float, panes: int) -> int:
-    """Returns how many panes of a block are drawn, if `part` of them are to be drawn.
+    """Returns how many panes of a block are drawn, if the job requires `part` of them.
 
     >>> drawn_panes(0.5, 20), drawn_panes(0.35, 20), drawn_panes(0.01, 20)
     (10, 7, 1)
@@ -233,7 +234,7 @@ def is_drawn(job: Job, node: str, pane: int) -> bool:
 def drawn_in(job: Job, nodes: Sequence[str], panes: range) -> int:
     """Counts the drawn panes of all nodes among these panes. (A window that does not begin with a
     block has parts of two blocks. Slightly more or fewer of its panes may be drawn than the job
-    says.)"""
+    requires.)"""
     if job.drawn_part is None:
         return 0
     if panes.start % job.span.panes == 0:

@@ -11,9 +11,9 @@ also names the nodes.
 
 `completeness` is based on what the nodes have counted:
 
-- `records` and `bytes`: the share that the answer has of those that are known; null if the share
-  cannot be told. While late records are expected it cannot: as large a share of this window may
-  still be to come as `late` says.
+- `records` and `bytes`: the share of the known records and bytes that are in the answer; null if it
+  is not known. While late records are expected it is not known: a share of the window as large as
+  `late` may still come.
 - `unknown_panes`: how many panes of nodes have unknown contents, because nothing was heard of them
   or bytes of the log were gone.
 - `late`: the share of late records, of any window, among all that the nodes had read by then.
@@ -21,13 +21,13 @@ also names the nodes.
   windows are not known.
 
 A corrected answer has a number: `correction`. Many windows in a row without records share one
-summary, from the beginning of the first to the end of the last, with their number in `windows`; it
+summary, from the beginning of the first to the end of the last, with their number in `windows`. It
 holds for each of them (`quiet_windows`). Answers that can be bounded have `bounds`, and the summary
-has a bound of their `total` and of a key that was not seen (`estimates`).
+has the bounds of their `total` and of a key that was not seen, `unseen` (`estimates`).
 
 If `combine` or `reduce` fails on a key, its value is null and `error` says why. The summary counts
-such keys as `failed`. The window is closed all the same, and the other keys have their answers.
-Otherwise it would stay open forever and keep its panes.
+such keys as `failed`. The window is closed nevertheless, and the other keys have their answers.
+Otherwise it would stay open for ever, and keep its panes.
 """
 
 from __future__ import annotations
@@ -36,16 +36,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET, UnsetType
+
 from millstream.codec import encode_value
+from millstream.messages.answers import WindowAnswer, WindowCounts, WindowSummary
+from millstream.messages.jobs import WindowCompleteness, WindowCoverage
 from millstream.model.event import Emit, emit
 from millstream.model.place import described
 from millstream.model.rules import FAILURES
-from millstream.windows.accounts import (
-    COUNTS,
-    WindowAccount,
-    add_counts,
-    residual,
-)
+from millstream.windows.accounts import NodeAccount, WindowAccount, add_counts, reason
 from millstream.windows.board.missing_panes import Missing
 from millstream.windows.bounds.estimates import Estimate
 from millstream.windows.coverage import Coverage
@@ -90,65 +89,56 @@ class Closed:
         completeness in the window."""
         begin = self.job.span.bounds(self.number)[0]
         end = self.job.span.bounds(self.number + self.windows - 1)[1]
-        known = self.coverage.at_best() if self.why == "time" else self.coverage
-        self.window.coverage = {
-            "area": known.area,
-            "time": known.time,
-            "space": known.space,
-            "missing": self.missing.panes,
-        }
-        self.window.completeness = self.completeness()
+        known = self.coverage.ended() if self.why == "time" else self.coverage
+        coverage = WindowCoverage(known.area, known.time, known.space, self.missing.panes)
+        self.window.coverage, self.window.completeness = coverage, self.completeness()
         common: dict[str, Any] = {
-            "from": begin,
+            "start": begin,
             "to": end,
-            "why": self.why,
-            "coverage": self.window.coverage,
+            "why": reason(self.why, coverage, self.window.completeness),
+            "coverage": coverage,
             "completeness": self.window.completeness,
+            "windows": self.windows if self.windows > 1 else UNSET,
+            "correction": self.window.corrections or UNSET,
         }
-        if self.windows > 1:
-            common["windows"] = self.windows
-        if self.window.corrections:
-            common["correction"] = self.window.corrections
         failed = 0
         for key in sorted(self.values):
-            answer = self._answer(key)
-            failed += "error" in answer
-            bound = {} if self.bounds is None else {"bounds": self.bounds.keys[key]}
-            value = {**common, **answer, **bound}
+            answer, error = self._answer(key)
+            failed += error is not UNSET
+            bound = UNSET if self.bounds is None else self.bounds.keys[key]
+            value = WindowAnswer(**common, value=answer, error=error, bounds=bound)
             yield emit(self.name, key=key, value=value, ts=self.times())
         marks = [mark for marks in self.boards.values() for mark in marks.values()]
-        summary: dict[str, Any] = {
-            "reducer": self.reducer,
-            "keys": len(self.values),
-            "records": sum(mark.records for mark in marks),
-            "bytes": sum(mark.bytes for mark in marks),
-            "histogram": known.histogram,
-            "missing": self.missing.named(),
-            "accounts": self.accounts(),
-        }
-        if failed:
-            summary["failed"] = failed
-        if self.bounds is not None:
-            summary |= {"total": self.bounds.total, "unseen": self.bounds.unseen}
-        value = {**common, **summary}
-        yield emit(f"{self.name}.windows", key=str(begin), value=value, ts=self.times())
+        summary = WindowSummary(
+            **common,
+            reducer=self.reducer,
+            keys=len(self.values),
+            records=sum(mark.records for mark in marks),
+            bytes=sum(mark.bytes for mark in marks),
+            histogram=known.histogram,
+            missing=self.missing.named(),
+            accounts=self.accounts(),
+            failed=failed or UNSET,
+            total=UNSET if self.bounds is None else self.bounds.total,
+            unseen=UNSET if self.bounds is None else self.bounds.unseen,
+        )
+        yield emit(f"{self.name}.windows", key=str(begin), value=summary, ts=self.times())
 
-    def _answer(self, key: str) -> dict[str, Any]:
-        """Returns the value of a key, or the error in its place."""
+    def _answer(self, key: str) -> tuple[Any, str | UnsetType]:
+        """Returns the value of a key, or None and the error in its place."""
         value = self.values[key]
         if isinstance(value, Failed):
-            return {"value": None, "error": value.error}
+            return None, value.error
         try:
             answer = self.job.answer(key, value)
             if self.job.reduce is not None:
-                encode_value(
-                    answer
-                )  # fails here if it is not JSON, else the whole window would fail
+                # An answer that is not JSON must fail here, or the whole window would fail.
+                encode_value(answer)
         except FAILURES as error:
-            return {"value": None, "error": described(error)}
-        return {"value": answer}
+            return None, described(error)
+        return answer, UNSET
 
-    def completeness(self) -> dict[str, int | float | None]:
+    def completeness(self) -> WindowCompleteness:
         """Computes the answer's share of what the nodes have counted."""
         marks = [mark for marks in self.boards.values() for mark in marks.values()]
         window, records = self.window, sum(mark.records for mark in marks)
@@ -162,18 +152,25 @@ class Closed:
             late_expected=self.late_expected,
         )
 
-    def accounts(self) -> dict[str, dict[str, int]]:
+    def accounts(self) -> dict[str, WindowCounts]:
         """Counts by node where the records of the window went."""
         late = {(node, pane) for node, pane in self.window.after}
         sums: dict[str, list[int]] = {}
         for pane, marks in self.boards.items():
             for node, mark in marks.items():
                 add_counts(sums.setdefault(node, [0] * 6), mark, on_time=(node, pane) not in late)
-        by_node: dict[str, dict[str, int]] = {}
-        for node in sorted(sums):
-            *counts, gaps = sums[node]
-            by_node[node] = dict(zip(COUNTS, counts, strict=True))
-            if gaps:
-                by_node[node]["gaps"] = gaps
-            by_node[node]["residual"] = residual(by_node[node])
-        return by_node
+        return {node: _counts(sums[node]) for node in sorted(sums)}
+
+
+def _counts(sums: list[int]) -> WindowCounts:
+    """Returns the counts of a node from the sums of `add_counts`."""
+    counts = NodeAccount(*sums)
+    return WindowCounts(
+        read=counts.read,
+        on_time=counts.on_time,
+        late=counts.late,
+        shed=counts.shed,
+        dead=counts.dead,
+        gaps=counts.gaps or UNSET,
+        residual=counts.residual,
+    )

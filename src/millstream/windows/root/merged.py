@@ -1,9 +1,9 @@
-"""The values of a window: merged from its panes, or moved on from the window before (iMR, 2.3.2).
+"""The values of a window: merged from its panes, or moved on from an earlier window (iMR, 2.3.2).
 
-Merging touches every pane of a window. Moving touches only the panes that leave and those that
-enter. So a window is moved if its slide is under half of its range and values can be taken out
-again. It can only be moved from a window whose panes have not changed since. If a pane has come in
-between, the window is merged anew.
+Merging reads every pane of a window. Moving reads only the panes that leave and those that enter.
+So a window is moved if its slide is under half of its range and values can be taken out again. It
+can only be moved from a window whose panes have not changed since. If a pane has come in between,
+the window is merged from its panes.
 
     moved                 the window that was closed last, and the number of nodes of each pane
     sums                  by key, the number of its panes, and its value over all of them
@@ -48,8 +48,8 @@ class MovedWindow(msgspec.Struct, frozen=True):
 
 
 def values(pane: int) -> str:
-    """Returns the prefix of the entries of a pane's values. The node follows; for several nodes,
-    the first."""
+    """Returns the prefix of the entries of a pane's values. The name of the first of the nodes
+    follows."""
     return board(pane).replace("board", "pane", 1) + "|"
 
 
@@ -87,7 +87,7 @@ def merged(job: Job, table: Table, window: int) -> dict[str, Any]:
 
 
 def merged_anew(job: Job, table: Table, panes: range) -> dict[str, Any]:
-    """Merges the values of panes by key. A key that `combine` fails on has a `Failed`."""
+    """Merges the values of panes by key. A key on which `combine` fails has a `Failed`."""
     merging, whole, failed = job.merging, dict[str, Any](), dict[str, Any]()
     for _, partials in table.scan(values(panes[0]), values(panes[-1] + 1)):
         for key, partial in partials.items():
@@ -123,7 +123,7 @@ def _marked(table: Table, panes: range) -> dict[str, int]:
 
 
 def _moved(job: Job, table: Table, window: int) -> Sums:
-    """Returns the sums of a window, computed from those of the window before where possible."""
+    """Returns the sums of a window, computed from the kept ones if possible."""
     panes = job.span.panes_of(window)
     moved = _kept(table)
     before = range(0) if moved is None else job.span.panes_of(moved.window)

@@ -1,4 +1,4 @@
-"""Deletes the panes and windows at the root that no window needs any more."""
+"""Deletes panes and windows at the root when they are no longer needed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ def _let_go(board: Scoreboard, before: int) -> None:
     meta.swept, meta.kept = before, max(before, meta.kept)
     shown = shown_panes(len(board.nodes))
     board.marks.let_go(first, before, shown)
-    board.marks.let_go_late(swept, before)
     board.marks.let_go_past(swept - MOST_SHOWN, before - shown)
     for entry in [entry for entry, _ in table.scan(values(first), values(before))]:
         del table[entry]
@@ -54,5 +53,6 @@ def _let_go(board: Scoreboard, before: int) -> None:
     begin = window_entry(meta.forgot)
     for entry in [entry for entry, _ in table.scan(begin, window_entry(until))]:
         board.forget(window_in(entry))
+    board.marks.let_go_late(min(before, board.first_pane(until)))
     meta.forgot = until
     let_go_quiet(table, meta, _first_needed(board))

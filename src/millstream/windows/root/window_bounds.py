@@ -3,9 +3,9 @@
 They are the bounds of a window, which `estimates` computes from the scoreboard, the decision when
 `Error` looks at them, and the check that all drawn panes have come.
 
-`Error` looks when a round is complete for all nodes, once for each round. Looks at other moments
-would be occasions to fail that its intervals do not allow for. Each reducer looks at the total of
-its own keys, of what comes in time: waiting would not make late records known.
+`Error` looks when a round is complete for all nodes, once for each round. Each look is an occasion
+to fail, and its intervals allow only for these. Each reducer looks at the total of its own keys, as
+far as their records come in time: waiting would not make late records known.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def manifests(
 def bounds(
     board: Scoreboard, window: int, *, ended: bool = False, in_time: bool = False
 ) -> Estimate | None:
-    """Computes the bounds of a window's answers. None: the job's values have none. `in_time`: of
-    what comes in time, even if records come late."""
+    """Computes the bounds of a window's answers. None: the job's values have no bounds. `in_time`:
+    the bounds are on what comes in time, even if records come late."""
     if board.job.kind is None:
         return None
     panes = board.job.span.panes_of(window)
@@ -105,4 +105,4 @@ def _too_few(board: Scoreboard, window: WindowAccount) -> bool:
     ends = rounds(span.panes)
     if window.looked >= len(ends) or span.slide != span.length:
         return window.looked >= len(ends)
-    return window.received + window.lost < len(board.nodes) * ends[window.looked]
+    return window.received + window.lost + window.tardy < len(board.nodes) * ends[window.looked]

@@ -14,8 +14,8 @@ table, in the order of their names:
     window|WINDOW         the counts of a window
 
 When a pane comes, each open window that has it is checked by its counts (`fidelity.closing`). The
-answers of a closed window come in the order of its keys (`answers`). Panes that no open window has
-are deleted. The nodes are told of windows that were opened and closed.
+answers of a closed window come in the order of its keys (`answers`). Panes that no window needs are
+deleted. The nodes are told of windows that were opened and closed.
 
 A window may stay open for `latency` after it was opened or, if the axis is time, after its end on
 the wall clock, whichever is later. A node whose clock is ahead opens windows early, but takes no
@@ -34,6 +34,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from millstream.model.duration import microseconds
@@ -49,12 +50,12 @@ from millstream.windows.board.quiet_windows import panes_needed, quiet_ranges
 from millstream.windows.board.scoreboard import Scoreboard
 from millstream.windows.board.window_counts import tally_of
 from millstream.windows.bounds.estimates import estimate
-from millstream.windows.coverage import Coverage
+from millstream.windows.coverage import Coverage, UnendedCoverage
 from millstream.windows.fidelity import Reason, closing
 from millstream.windows.members import Members
 from millstream.windows.panes.message import manifest
 from millstream.windows.panes.pane_ledger import PanePart
-from millstream.windows.reducers import HOPS, NEVER, order_of
+from millstream.windows.reducers import NEVER, order_of
 from millstream.windows.root.answers import Closed
 from millstream.windows.root.merged import merged, merged_anew, put
 from millstream.windows.root.node_accounts import add_to_accounts
@@ -65,14 +66,11 @@ if TYPE_CHECKING:
     from millstream.windows.job import Job
 
 LONGEST = 100_000
-"""The most panes of a run for which windows are opened. A node may jump farther while others are
-awaited, for example by a line with the time of another century. It then counts as absent in
-between. Otherwise everyone would have to wait for the root."""
+"""The maximum number of panes of a run for which windows are opened. A node may jump farther while
+others are awaited, for example because of a line with the time of another century. It then counts
+as absent in between. Otherwise all nodes would have to wait for the root."""
 AT_END = "end"
 """The name of the timer for the end of event time."""
-ARRIVES = HOPS + 2
-"""Microseconds from a pane's end until it comes here: one for each hop from the update that made
-it."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +80,9 @@ class Root:
     job: Job
     name: str
     nodes: tuple[str, ...]
-    by_time: bool
-    """True if event time shows that a window is over: a silent node then had no records."""
+    arrival: int | None
+    """If event time shows that a window is over: the time from a pane's end until the pane is here.
+    A node that is silent until then had no records."""
     agents: bool = False
     """True if there are agents to notify. The time of an event is then when it was sent."""
     dated: bool = False
@@ -134,7 +133,7 @@ class Root:
         quiet: Sequence[range],
         late: Sequence[int],
     ) -> Iterator[Emit | SetTimer]:
-        """Closes the windows that wait for nothing more, including those of the `quiet` ranges.
+        """Closes the windows that need not wait any longer, and those of the `quiet` ranges.
         Corrects those in `late`, for which records came late."""
         closed = bool(quiet)
         ranges = {windows.start: windows for windows in quiet}
@@ -145,8 +144,10 @@ class Root:
             counts = board.window(window)
             assert counts is not None
             fidelity, close = asked(self.job), near(board, window, counts)
-            tally = tally_of(counts, len(self.nodes), self.job.span.panes)
-            reason = closing(tally, fidelity, overdue=False, near=close)
+            panes = self.job.span.panes_of(window)
+            tally = tally_of(counts, len(self.nodes), len(panes))
+            coverage = UnendedCoverage(tally, *board.places.ended(panes))
+            reason = closing(coverage, fidelity, overdue=False, near=close)
             if reason is not None:
                 closed = True
                 yield from self._close(board, window, reason, event)
@@ -237,8 +238,8 @@ class Root:
         """Sets the timers of a window: for its end in event time (or the end of event time), and
         for its latency. Tells the agents that it is open."""
         end = self.job.span.bounds(window)[1]
-        if self.by_time:
-            yield timer(at=max(event.ts, end + ARRIVES), name=_timer_name("time", window))
+        if self.arrival is not None:
+            yield timer(at=max(event.ts, end + self.arrival), name=_timer_name("time", window))
         elif not self.agents:
             yield timer(at="end", name=AT_END)
         if self.job.latency is not None:
@@ -306,11 +307,11 @@ class Root:
         ).answers()
 
     def _correct(self, board: Scoreboard, window: int, by: Event) -> Iterator[Emit]:
-        """Gives a closed window's answers again; or for the first time, if the window exists only
-        because of its late records."""
+        """Gives a closed window's answers again, or for the first time if the window exists only
+        because of late records."""
         entry = board.window(window)
         assert entry is not None
-        entry.corrections += bool(entry.coverage)
+        entry.corrections += entry.coverage is not UNSET
         combined = merged_anew(self.job, board.table, self.job.span.panes_of(window))
         yield from self._closed(board, window, by, combined).answers()
 

@@ -1,0 +1,1 @@
+"""The standard elements, each in its own module, and what several of them share."""
