@@ -56,6 +56,24 @@ def test_one_node_gives_every_consistency_of_one_copy(
 
 
 @pytest.mark.services
+def test_what_the_node_acknowledged_survives_its_kill(
+    cassandra: DatabaseServer, monkeypatch: Any
+) -> None:
+    """A node that syncs its commit log periodically loses the last 100 ms; the tests' node must not,
+    or a fault run would blame the sink."""
+    for name, value in cassandra.environ.items():
+        monkeypatch.setenv(name, value)
+    database = cassandra_database(cassandra)
+    sink = database.sink(slate=dict)
+    for batch in range(100):
+        sink.publish_changes(batch, change(str(batch), b"{}", batch))
+    cassandra.kill()
+    sink.close()
+    cassandra.restart()
+    assert len(database.read("key")) == 100
+
+
+@pytest.mark.services
 @pytest.mark.parametrize(("consistency", "needed"), [("ONE", 1), ("QUORUM", 2), ("ALL", 3)])
 def test_a_write_has_the_consistency_of_the_address(
     cassandra: DatabaseServer, monkeypatch: Any, consistency: str, needed: int
