@@ -59,8 +59,10 @@ def test_one_node_gives_every_consistency_of_one_copy(
 def test_what_the_node_acknowledged_survives_its_kill(
     cassandra: DatabaseServer, monkeypatch: Any
 ) -> None:
-    """A node that syncs its commit log periodically loses the last 100 ms. The node of the tests must
-    not, or a fault run would blame the sink."""
+    """A node that syncs its commit log periodically loses the last 100 ms.
+
+    The node of the tests must not, or a fault run would blame the sink.
+    """
     for name, value in cassandra.environ.items():
         monkeypatch.setenv(name, value)
     database = cassandra_database(cassandra)
