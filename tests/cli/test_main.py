@@ -1,8 +1,10 @@
 """The front door: help, errors, exit codes, what is imported."""
 
 import os
+import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -131,3 +133,29 @@ def test_a_script_ends_of_an_error_as_the_command_does(tmp_path):
     assert done.returncode == 1
     assert done.stderr.endswith("ValueError: mine\n")
     assert "Traceback" in done.stderr
+
+
+RUN = "import sys; sys.argv = ['millstream', 'run', 'app.py']; from {} import {}; {}()"
+INTERRUPTED = """
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "millstream.cli.commands.run":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+"""
+
+
+def test_ctrl_c_while_the_commands_load_ends_quietly(tmp_path):
+    """Of the script `millstream`: no traceback of imports, and for a shell exit code 130."""
+    project = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text())["project"]
+    module, function = project["scripts"]["millstream"].split(":")
+    done = python("-c", INTERRUPTED + RUN.format(module, function, function), cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_ctrl_c_while_an_application_is_loaded_ends_quietly(tmp_path):
+    """The next step of `run`: nothing has begun, so the exit code is 130."""
+    (tmp_path / "app.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = python("-c", RUN.format("millstream.cli.main", "main", "main"), cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -1,6 +1,6 @@
 """The command `millstream`: one module for each command in `commands/`, and what they share.
 
-main         the entry point: the group, its errors and exit codes
+entry_point  what the script `millstream` calls; main: the group, its errors and exit codes
 dump         `slates dump`
 store        finds the store that a reading command means
 which_server       finds the server that a command talks to

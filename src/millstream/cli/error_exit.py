@@ -15,7 +15,7 @@ from millstream.errors import (
     MissingExtra,
 )
 
-FAILED, WRONG = 1, 2
+FAILED, WRONG, INTERRUPTED = 1, 2, 130
 UNAUTHORIZED = 401
 """The status of a request without a token that the server knows."""
 

@@ -1,4 +1,4 @@
-"""The entry point of the command line: its commands, errors and exit codes.
+"""The command line: its commands, errors and exit codes.
 
 Exit codes: 0 success, 1 the application or the run failed, 2 the command or the definition is
 wrong. A user's mistake is shown as one line, `error: ...`, on stderr; `--debug` anywhere on the
@@ -36,7 +36,7 @@ from millstream.cli.commands.tail import tail
 from millstream.cli.commands.tokens import tokens
 from millstream.cli.commands.vacuum import vacuum
 from millstream.cli.commands.verify import verify
-from millstream.cli.error_exit import FAILED, exit_code, show
+from millstream.cli.error_exit import FAILED, INTERRUPTED, exit_code, show
 from millstream.durable import GIVE_READING
 from millstream.errors import CommandError, MillstreamError
 from millstream.extras import needed_by
@@ -69,6 +69,8 @@ class Commands(click.Group):
                 raise
             show(CommandError(f"{error.filename}: {error.strerror}; {GIVE_READING}"))
             ctx.exit(FAILED)
+        except KeyboardInterrupt:  # before a command handles Ctrl-C, as while it loads an APP
+            ctx.exit(INTERRUPTED)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

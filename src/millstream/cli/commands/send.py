@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from millstream.client import Sent
 
 SECONDS_BETWEEN = 0.2
-INTERRUPTED = 130
 PIECE = 1024 * 1024
 LONGEST = 1024 * 1024
 """The longest line that the client sends. One byte more is kept of a longer line, which shows that
@@ -65,13 +64,11 @@ def send(
             for name, lines in _inputs(files, events, tally):
                 tally.name = name
                 client.send_lines(stream, lines, progress=tally)
-    except (MillstreamError, KeyboardInterrupt) as error:
+    except (MillstreamError, KeyboardInterrupt):
         tally.clear()
         if tally.accepted or tally.refused:
             click.echo(tally.words())
-        if isinstance(error, MillstreamError):
-            raise
-        ctx.exit(INTERRUPTED)
+        raise
     tally.clear()
     click.echo(tally.words())
     ctx.exit(1 if tally.refused else 0)
