@@ -69,7 +69,7 @@ KNOWS = {
     "actions letters sources sinks",
     "messages": "",
     "log": "errors counted_nouns durable places",
-    "letters": "errors model log messages",
+    "letters": "errors model log messages nearest",
     "backups": "errors durable places sources stores log actions",
     "actions": "errors counted_nouns nearest retry_pause durable model places stores log",
     "description": "errors durable model graph",

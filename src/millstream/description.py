@@ -109,6 +109,10 @@ class Description(msgspec.Struct, frozen=True):
     stays unfolded; under the empty name, all are folded."""
 
     @property
+    def function_names(self) -> list[str]:
+        return [function.name for function in self.functions]
+
+    @property
     def overflows(self) -> dict[str, tuple[str, str]]:
         """By diverting update: its overflow stream, and the stream on which a retried event is
         delivered. That is the update's input if it has only one, else the overflow stream."""

@@ -8,6 +8,7 @@ from served import asked
 from shop_store import stocked
 
 from millstream.client import Client
+from millstream.errors import ClientError
 from millstream.letters.selection import LetterFilter
 from millstream.messages.letters import RetryQuestion
 
@@ -30,6 +31,7 @@ def test_it_asks_for_what_a_filter_has():
         ({"limit": -1}, 400),
         ({"limit": "5"}, 400),
         ({"kind": "other"}, 400),
+        ({"function": "misspelled"}, 404),
         ({"kind": "diverted"}, 404),
         ({"kind": "diverted", "function": "count"}, 404),
     ],
@@ -51,3 +53,6 @@ def test_a_client_retries(tmp_path):
         assert client.retry(dry_run=True).given == 1
         assert client.retry().given == 1
         assert client.retry().given == 0
+        assert client.retry(function="recognise").given == 0
+        with pytest.raises(ClientError, match="no function 'recognize'; did you mean 'recognise'"):
+            client.retry(function="recognize")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import islice
 from typing import NamedTuple
@@ -28,6 +28,7 @@ from millstream.log.place_writer import EventLogWriter
 from millstream.log.retention import Retention
 from millstream.log.stream_logs import StreamLogs
 from millstream.messages.letters import Retried
+from millstream.nearest import did_you_mean
 
 RETRIED = "deadletters.retried"
 """The log of retried letters, and its name in batches."""
@@ -76,14 +77,25 @@ class EveryTag:
 
 
 def retry_letters(
-    logs: StreamLogs, wanted: LetterFilter, overflows: Mapping[str, tuple[str, str]]
+    logs: StreamLogs,
+    wanted: LetterFilter,
+    overflows: Mapping[str, tuple[str, str]],
+    functions: Collection[str] = (),
 ) -> Retried:
     """Retries the letters that match `wanted`.
 
     `overflows` maps each update to the stream that it diverts events to, and to the stream that
-    they belong to when they are retried.
+    they belong to when they are retried. `functions` are those of the application, if known:
+    InputError if none has the wanted name, and no letter either.
     """
-    log, stream = _log_of(wanted, overflows)
+    retried = _retried(logs, wanted, *_log_of(wanted, overflows))
+    name = wanted.function
+    if retried == Retried(0, 0) and name is not None and functions and name not in functions:
+        raise InputError(f"there is no function {name[:100]!r}; {did_you_mean(name, functions)}")
+    return retried
+
+
+def _retried(logs: StreamLogs, wanted: LetterFilter, log: str, stream: str | None) -> Retried:
     if not logs.has(log):
         return Retried(0, 0)
     known = EveryTag()

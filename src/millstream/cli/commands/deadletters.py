@@ -274,8 +274,9 @@ def _retried(store: Path | str, wanted: Any) -> Any:
         with mirrored(store) as mirror:
             description = read_description(mirror)
     overflows = {} if description is None else description.overflows
+    functions = [] if description is None else description.function_names
     with _logs_of(store) as logs:
-        return retry_letters(logs, wanted, overflows)
+        return retry_letters(logs, wanted, overflows, functions)
 
 
 @contextmanager

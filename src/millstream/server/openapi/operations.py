@@ -231,7 +231,9 @@ OPERATIONS = (
         Retried,
         body={"application/json": RetryQuestion},
         body_required=False,
-        errors={404: "For diverted events: function does not name an update that diverts."},
+        errors={
+            404: "function names none, or, for diverted events, not an update that diverts.",
+        },
     ),
     Operation(
         "POST",

@@ -52,7 +52,7 @@ def routes(service: Service) -> list[Route]:
                 outcome = await service.in_thread(
                     _retried, service.store.path, options.place, description, wanted
                 )
-            except InputError as error:  # no update of this name diverts events
+            except InputError as error:  # no function has this name, or it does not divert events
                 raise Refusal(404, str(error)) from None
         return json_answer(outcome)
 
@@ -98,10 +98,11 @@ def _retried(
     store: Path, address: str, description: Description | None, wanted: LetterFilter
 ) -> Retried:
     overflows = {} if description is None else description.overflows
+    functions = [] if description is None else description.function_names
     if not address:
-        return retry_letters(FolderLogs(store / "logs"), wanted, overflows)
+        return retry_letters(FolderLogs(store / "logs"), wanted, overflows, functions)
     logs = PlaceLogs(place_at(address), store / "retry-logs")
     try:
-        return retry_letters(logs, wanted, overflows)
+        return retry_letters(logs, wanted, overflows, functions)
     finally:
         logs.close()
