@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 
 import millstream as ms
 from millstream.cli.main import main
+from millstream.description import describe, write_description
 from millstream.driver.in_process import run
 from millstream.letters.retry_log import RETRIED, LetterRetry, retry_letters
 from millstream.letters.selection import LetterFilter
@@ -76,6 +78,21 @@ def test_a_long_line_is_retried_whole(tmp_path: Path) -> None:
     assert text_of(tmp_path) == text
 
 
+def test_a_run_of_a_torn_file_advises_no_retry(tmp_path: Path) -> None:
+    """A retry cannot help: the file must come again, and the run does not say otherwise. A run with
+    letters that can be retried still says so."""
+    put(tmp_path, "a.txt.gz", gzip.compress(b"ann 1\n")[:-9])
+    torn = run(lines(pattern=MENDED), settings(tmp_path)).dead_input
+    assert torn is not None
+    assert "rename it into the directory under a new name" in torn
+    assert torn.endswith("such a letter cannot be retried")
+    assert retry(tmp_path).given == 0
+    put(tmp_path, "b.txt", b"ann 1\n")
+    wrong = run(lines(pattern=WRONG), settings(tmp_path)).dead_input
+    assert wrong is not None
+    assert wrong.endswith("then retry the letters with `millstream deadletters retry`")
+
+
 def test_a_line_that_is_too_long_to_be_kept_is_not_retried(tmp_path: Path) -> None:
     """Its letter has only its beginning; the retry says why, and what to do."""
     put(tmp_path, "a.txt", b"ann " + b"x" * KEPT_BYTES + b"\n")
@@ -86,6 +103,20 @@ def test_a_line_that_is_too_long_to_be_kept_is_not_retried(tmp_path: Path) -> No
     assert outcome.exit_code == 0
     assert "0 dead letters are retried" in outcome.output
     assert "it is a record that was not kept whole; take it in again" in outcome.output
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",), ("--kind", "late")])
+def test_a_misspelled_function_is_an_error(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """It says which there are. One that has no letters is no error."""
+    put(tmp_path, "a.txt", b"ann 1\n")
+    run(app := lines(pattern=WRONG), settings(tmp_path))
+    write_description(tmp_path / "store", describe(app.checked(), {"lines": "text:in"}))
+    command = ["deadletters", "retry", "--store", str(tmp_path / "store"), *more, "--function"]
+    outcome = CliRunner().invoke(main, [*command, "latest"])
+    assert outcome.exit_code == 1
+    assert outcome.stderr == "error: there is no function 'latest'; did you mean 'last'?\n"
+    assert "there are: last" in CliRunner().invoke(main, [*command, "x"]).stderr
+    assert CliRunner().invoke(main, [*command, "last"]).exit_code == 0
 
 
 @pytest.mark.parametrize("pattern", [None, r"(?P<user>\w+) (?P<text>.*)"])

@@ -25,20 +25,15 @@ class BatchWarnings:
     def __init__(self, workflow: Workflow) -> None:
         self._large = LargeSlates(workflow.slate_warn, workflow.slate_kinds)
         self._unranked = UnrankedSlates()
-        self._dead = DeadInput()
+        self.dead_input = DeadInput()
         self._units = UnitDoubts(workflow.sources)
-
-    @property
-    def last_error(self) -> str:
-        """The error of the last dead letter of this run."""
-        return self._dead.error
 
     def note(self, reports: Sequence[Report]) -> None:
         """Takes the reports of a batch's tasks."""
-        self._dead.error = next((r.error for r in reports if r.error), self._dead.error)
+        self.dead_input.note(reports)
 
     def sentences(self, before: Progress, after: Progress) -> Iterator[str]:
-        yield from self._dead.sentences(before, after)
+        yield from self.dead_input.sentences(before, after)
         yield from self._units.sentences(after)
         yield from self._large.sentences(after.functions, after.batch)
         yield from self._unranked.sentences(after.functions, after.batch)

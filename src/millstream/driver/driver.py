@@ -328,7 +328,6 @@ class Driver:
             return cycle.SideFailed(error)
         return None
 
-    @property
-    def last_error(self) -> str:
-        """The error of the last dead letter of this run."""
-        return self._warnings.last_error
+    def dead_input(self, before: Progress) -> str | None:
+        """Returns a warning if nearly all that came since `before` became dead letters."""
+        return self._warnings.dead_input.sentence(before, self.progress)

@@ -11,7 +11,6 @@ from millstream.actions.action_threads import carried_out
 from millstream.actions.address import addresses_of
 from millstream.actions.attempt import Policy
 from millstream.driver.driver import Driver, OnReport
-from millstream.driver.inputs.dead_input import dead_sentence, dead_share
 from millstream.driver.inputs.followed_logs import LogFollowing
 from millstream.driver.report import RunSummary
 from millstream.driver.runner import OpenRunner, Runner
@@ -106,7 +105,7 @@ def run(
         after.pending.least_timer is not None,
         after.horizon if settings.batches.final and workflow.order == "event-time" else None,
         total.retried - earlier.retried,
-        dead_sentence(*dead_share(before, after), driver.last_error),
+        driver.dead_input(before),
     )
 
 

@@ -26,6 +26,7 @@ from millstream.engine.retry_intake import RetryIntake
 from millstream.engine.router import Placed, Router
 from millstream.engine.sink_rows import letter_row
 from millstream.errors import StaleCommit
+from millstream.letters.selection import why_not
 from millstream.model.function import Update
 from millstream.slate_changes import SlateChanges
 from millstream.stores.contract import Fence, Shard, Store, View
@@ -180,7 +181,9 @@ class Task:
             counts.timers_failed += letter.timer is not None
         report.highest = greatest(report.highest, router.highest)
         report.dead_letters = len(router.dead) + router.unmerged
-        report.error = router.dead[-1].error if router.dead else ""
+        if router.dead:
+            report.error = router.dead[-1].error
+            report.retriable = why_not(router.dead[-1]) is None
         report.rows.letters = [letter_row(letter) for letter in router.dead]
         for stream, events in router.outputs.items():
             rows = list(zip(events.ts, events.keys, events.values, strict=True))

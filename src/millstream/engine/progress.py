@@ -70,6 +70,8 @@ class Report(msgspec.Struct, array_like=True):
     """The earliest batch in which an event came that was fed in this one (event-time order)."""
     error: str = ""
     """The error of one of the dead letters."""
+    retriable: bool = True
+    """True if that dead letter can be retried."""
 
     def counts(self, function: str) -> FunctionCounts:
         """Returns the counts of a function, to count in."""

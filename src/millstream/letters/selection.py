@@ -9,6 +9,7 @@ import msgspec
 from millstream.letters.letter_row import LetterRow
 from millstream.messages.letters import LetterKind
 from millstream.model.letter_records import why_not_whole
+from millstream.model.rules import DeadLetter
 
 KINDS: tuple[LetterKind, ...] = get_args(LetterKind)
 
@@ -45,7 +46,7 @@ class LetterFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
         )
 
 
-def why_not(letter: LetterRow) -> str | None:
+def why_not(letter: LetterRow | DeadLetter) -> str | None:
     """Returns the reason why a letter cannot be retried; None if it can."""
     if letter.timer is not None:
         return "a timer, which is spent once it has fired"

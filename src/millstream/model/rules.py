@@ -43,6 +43,11 @@ class DeadLetter:
     attributes: str | None = None
     """The `RecordAttributes` of a Kafka record that never became an event, as JSON."""
 
+    @property
+    def is_record(self) -> bool:
+        """True for a record that never became an event."""
+        return self.function is None
+
 
 def effects(returned: object) -> Iterable[object]:
     """Returns the effects that a function yields, or the list of them that it returned.
