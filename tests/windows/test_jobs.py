@@ -183,7 +183,7 @@ def test_a_window_is_closed_when_its_latency_is_over() -> None:
     assert (first.value["why"], first.value["coverage"]["area"]) == ("latency", 0.5)
     assert (second.value["why"], second.value["coverage"]["area"]) == ("latency", 0)
     run.feed(events_of([("b", 10, "x"), ("b", 11, "x"), ("b", 12, "x")]))
-    assert run.slate("counts.root", "1/0")["meta"]["late_records"] == 2
+    assert run.slate("counts.root", "1/0")["account|b"]["late"] == 2
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_a_window_of_one_reducer_that_was_closed_is_read() -> None:
 
 
 def test_the_scoreboard_of_an_earlier_version_is_read() -> None:
-    """Fields that it did not have get their defaults."""
+    """Fields that it did not have get their defaults; those that are gone are skipped."""
     stored = (
         b'{"first":0,"final":true,"kept":2,"open":[1],"closed":[[0,1]],"job":"5e","places":{"heard"'
         b':2,"begun":2,"latest":0,"ended":0,"earliest":4611686018427387904,"end":46116860184273879'

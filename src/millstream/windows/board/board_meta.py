@@ -45,8 +45,6 @@ class BoardMeta(msgspec.Struct, kw_only=True, rename={"from_": "from"}):
     forgot: int = BEGINNING
     """Windows before this one were deleted."""
     schedule: Schedule = []
-    late_panes: int = 0
-    late_records: int = 0
     repeated: int = 0
     read: int = 0
     """Records of all nodes, for any window, as are the next two."""

@@ -214,9 +214,6 @@ class Root:
             if kept:
                 put(board.table, pane, part.partials, marks)
             in_time = not windows or any(not board.is_closed(number) for number in windows)
-            if not in_time:
-                board.meta.late_panes += sum(mark.mark != "lost" for mark in marks.values())
-                board.meta.late_records += sum(mark.records for mark in marks.values())
             for window in windows:
                 counted = board.window(window)
                 if counted is not None and counted.why and board.is_corrected(window):
