@@ -54,10 +54,10 @@ class Fed:
             if self.feeder.plain:
                 return self.feeder.feed_plain("k", row, given, events, 0)
             if self.feeder.timed:
-                return TimedFeed(self.feeder, due, 0).feed("k", row, given, events, 0)
+                return TimedFeed(self.feeder, due).feed("k", row, given, events, 0)
         except Redo:
             pass
-        return self.feeder.feed("k", row, events, list(ts), order, due, 0, again=again).row
+        return self.feeder.feed("k", row, events, list(ts), order, due, again=again).row
 
 
 def test_many_failures_cost_as_many_calls() -> None:

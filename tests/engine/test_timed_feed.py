@@ -104,7 +104,7 @@ class Feeding:
 
     def __init__(self, app: ms.App) -> None:
         plan = Plan(app.workflow(), 1, frozenset())
-        self.effects = Effects(plan, 0)
+        self.effects = Effects(plan, 0, CLOCK)
         update, streams = plan.workflow.updates[0], plan.streams
         self.feeder = Feeder(update, self.effects, streams, 7, "dead-letter", lambda _: NoEntries())
 
@@ -152,9 +152,9 @@ def test_both_paths_do_the_same(
     count = len(times)
     events = Columns([0] * count, times, ["k"] * count, [b"%d" % ts for ts in times])
     quick, careful = Feeding(app), Feeding(app)
-    run = KeyRun(careful.feeder, "k", row, CLOCK, careful=True)
+    run = KeyRun(careful.feeder, "k", row, careful=True)
     fed = run.through(events, times, range(count), due)
-    timed = TimedFeed(quick.feeder, due, CLOCK)
+    timed = TimedFeed(quick.feeder, due)
     made = list(events.made([*times], ("s",)))
     try:
         new = timed.feed("k", row, made, events, 0)

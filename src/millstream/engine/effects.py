@@ -11,7 +11,7 @@ from millstream.engine.columns import Columns
 from millstream.engine.plan import Plan
 from millstream.errors import CodecError
 from millstream.model.duration import TIME_LIMIT
-from millstream.model.event import END, INHERITED, Emit, Event, Forget, SetTimer
+from millstream.model.event import END, INHERITED, Clock, Emit, Event, Forget, SetTimer
 from millstream.model.function import Update
 from millstream.model.path import PLAIN_KEY, is_unicode
 from millstream.model.rules import effects as all_effects
@@ -25,15 +25,17 @@ _LAST = TIME_LIMIT - 1
 class Effects:
     """Applies the effects of one function, and collects the events that it emits."""
 
-    def __init__(self, plan: Plan, number: int) -> None:
+    def __init__(self, plan: Plan, number: int, clock: int = 0) -> None:
+        """`clock` is the time of the batch: that of wall timers."""
         self.function = plan.functions[number]
+        self._clock = clock
         self._streams: list[int] = []
         self.ts: list[int] = []
         """The times of the events that were emitted."""
         self._keys: list[str] = []
         self._values: list[bytes] = []
         self.reach = 0
-        """The longest time that `apply` has set an event-time timer ahead since this was last 0."""
+        """The longest time that an event has set an event-time timer ahead since this was 0."""
         self._numbers = plan.stream_number
         self._delays = plan.delays
         publishes = self.function.publishes
@@ -86,8 +88,7 @@ class Effects:
         event: Event,
         value: bytes,
         timers: Timers,
-        clock: int,
-        firing: str | None,
+        firing: Clock | None,
     ) -> bool:
         """Applies the effects of an update or timer function, and sets timers in `timers`.
 
@@ -95,37 +96,26 @@ class Effects:
         is to be forgotten.
         """
         forget = False
-        if type(effects) is not GeneratorType:
-            effects = all_effects(effects)
-        for effect in effects:
-            if self.apply_one(effect, event, value, timers, clock, firing):
+        for effect in effects if type(effects) is GeneratorType else all_effects(effects):
+            if type(effect) is SetTimer:
+                self._set_timer(effect, event, timers, firing)
+            elif type(effect) is Forget:
                 forget = True
+            else:
+                self.emit(effect, event, value)
         return forget
 
-    def apply_one(
-        self,
-        effect: Any,
-        event: Event,
-        value: bytes,
-        timers: Timers,
-        clock: int,
-        firing: str | None,
-    ) -> bool:
-        """Applies one effect as `apply` does."""
-        if type(effect) is SetTimer:
-            function = self.function
-            if not isinstance(function, Update) or function.on_timer is None:
-                raise no_timer_function(function)
-            now = event.ts if effect.clock == "event" else clock
-            at = timer_time(effect, now, firing=firing == effect.clock)
-            timers[effect.name] = (effect.clock, at)
-            if effect.clock == "event" and at != END and at - now > self.reach:
-                self.reach = at - now
-            return False
-        if type(effect) is Forget:
-            return True
-        self.emit(effect, event, value)
-        return False
+    def _set_timer(
+        self, timer: SetTimer, event: Event, timers: Timers, firing: Clock | None
+    ) -> None:
+        function, clock = self.function, timer.clock
+        if not isinstance(function, Update) or function.on_timer is None:
+            raise no_timer_function(function)
+        now = event.ts if clock == "event" else self._clock
+        at = timer_time(timer, now, firing=firing == clock)
+        timers[timer.name] = (clock, at)
+        if firing is None and clock == "event" and at != END and at - now > self.reach:
+            self.reach = at - now
 
     def mark(self) -> int:
         """Returns the current end of `emitted`, for `undo`."""

@@ -153,7 +153,7 @@ class Cell:
         counts, timers, start = self.counts, due_in(beat, self.name), 0
         timed = None
         if feeder.timed and timers.limit is None:
-            timed = TimedFeed(feeder, timers, beat.clock)
+            timed = TimedFeed(feeder, timers)
         values = piece.decoded()
         again = quick or timed is not None
         given = piece.made(values, self._plan.streams) if again else []
@@ -176,12 +176,12 @@ class Cell:
                 except Redo:
                     pass
             order = range(first, start)
-            self._feed_key(feeder, key, row, events, values, order, timers, beat.clock, again=again)
+            self._feed_key(feeder, key, row, events, values, order, timers, again=again)
 
     def _feeder(self, update: Update, beat: Beat) -> Feeder:
         return Feeder(
             update,
-            Effects(self._plan, self.number),
+            Effects(self._plan, self.number, beat.clock),
             self._plan.streams,
             beat.batch,
             self._plan.workflow.on_error,
@@ -199,13 +199,12 @@ class Cell:
         values: list[Any],
         order: Sequence[int],
         timers: Due,
-        clock: int,
         *,
         again: bool,
     ) -> None:
         """Feeds a key that the quick path is not for, or that it has failed for (`again`)."""
         before = unpack_slate(row).timers if row is not None and self._has_timers else {}
-        fed = feeder.feed(key, row, due, values, order, timers, clock, again=again)
+        fed = feeder.feed(key, row, due, values, order, timers, again=again)
         self.fired = greatest(self.fired, fed.fired)
         self._keep(key, row, fed.row, fed.last, fed.reach)
         self._timers.follow(key, before, fed.timers)

@@ -213,7 +213,6 @@ class Feeder:
         values: list[Any],
         order: Sequence[int],
         timers: Due,
-        clock: int,
         *,
         again: bool = False,
     ) -> Fed:
@@ -224,13 +223,13 @@ class Feeder:
         if not (again or self._closely):
             mark, dead = self.effects.mark(), len(self.dead)
             try:
-                quick = KeyRun(self, key, row, clock, careful=False)
+                quick = KeyRun(self, key, row, careful=False)
                 return quick.through(events, values, order, timers)
             except Redo:
                 self.effects.undo(mark)
                 del self.dead[dead:]
         fresh = {index: decode_value(events.values[index]) for index in order}
-        return KeyRun(self, key, row, clock, careful=True).through(events, fresh, order, timers)
+        return KeyRun(self, key, row, careful=True).through(events, fresh, order, timers)
 
     def note(self, key: str, size: int) -> None:
         """Notes the size with which a slate will be stored."""

@@ -79,16 +79,13 @@ class KeyRun:
     raises Redo.
     """
 
-    def __init__(
-        self, feeder: Feeder, key: str, row: bytes | None, clock: int, *, careful: bool
-    ) -> None:
+    def __init__(self, feeder: Feeder, key: str, row: bytes | None, *, careful: bool) -> None:
         fresh = SlateRow(0, b"", {}, feeder.update.version)
         stored = fresh if row is None else unpack_slate(row)
         self._feeder = feeder
         self._codec = feeder.codec
         self._careful = careful
         self._key = key
-        self._clock = clock
         self._exists = row is not None
         self._last = stored.last
         self._timers: Timers = dict(stored.timers)
@@ -224,13 +221,12 @@ class KeyRun:
                 self._timers = dict(timers)
                 firing = timer.clock if timer is not None else None
                 effects.reach = 0
-                self._forget = effects.apply(
-                    result, event, encoded or b"null", self._timers, self._clock, firing
-                )
+                value = encoded or b"null"
+                self._forget = effects.apply(result, event, value, self._timers, firing)
             if self._codec is not None and not self._forget:
                 self._write(self._codec)
-            if timer is None and result is not None and effects.reach > self._reach:
-                self._reach = effects.reach
+            if result is not None:
+                self._reach = max(self._reach, effects.reach)
         except FAILURES as error:
             if not self._kept:
                 raise Redo from error

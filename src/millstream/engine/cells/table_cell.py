@@ -101,7 +101,7 @@ class TableCell(Cell):
         apart += [(p.key, p.row, range(p.start, p.start + p.size)) for p in failed]
         timers = due_in(beat, self.name)
         for key, row, order in apart:
-            self._feed_key(feeder, key, row, events, [], order, timers, beat.clock, again=True)
+            self._feed_key(feeder, key, row, events, [], order, timers, again=True)
         self._end_feed(feeder, len(due), router)
         router.took(self.number, perf_counter_ns() - began)
 

@@ -8,7 +8,6 @@ at the end.
 
 from __future__ import annotations
 
-from types import GeneratorType
 from typing import Any
 
 from millstream.engine.cells.feeder import Feeder
@@ -17,7 +16,6 @@ from millstream.engine.cells.readback import SMALL
 from millstream.engine.columns import Columns
 from millstream.model.event import END, Clock, Event, Timer
 from millstream.model.rules import FAILURES
-from millstream.model.rules import effects as all_effects
 from millstream.slate_versions import migrated
 from millstream.stores.layout import Timers, pack_slate, unpack_slate
 
@@ -27,7 +25,7 @@ _new = tuple.__new__
 class TimedFeed:
     """Feeds one key after the other; after each, the attributes tell what became of it."""
 
-    def __init__(self, feeder: Feeder, due: Due, clock: int) -> None:
+    def __init__(self, feeder: Feeder, due: Due) -> None:
         """`due` are the timers that fire after the events of a key; no key is being closed."""
         assert feeder.codec is not None
         assert due.limit is None
@@ -43,7 +41,6 @@ class TimedFeed:
         self._codec = feeder.codec
         self._effects = feeder.effects
         self._due = due
-        self._clock = clock
         self._ttl = feeder.update.ttl
         self._key = ""
         self._slate: Any = None
@@ -77,6 +74,7 @@ class TimedFeed:
     ) -> bytes | None:
         feeder, due, ttl = self._feeder, self._due, self._ttl
         function, version, values = feeder.update.function, feeder.update.version, piece.values
+        effects = self._effects
         data, stored_version = b"", version
         self._key, self._called = key, False
         if row is None:
@@ -104,7 +102,10 @@ class TimedFeed:
             if ts > self.last:
                 self.last = ts
             if result is not None:
-                self._apply(result, event, values[index])
+                if effects.apply(result, event, values[index], self.timers, None):
+                    self._drop()
+                else:
+                    self._first = _first_of(self.timers)
         if self.timers:
             if due.event is not None:
                 self._fire("event", due.event, 0)
@@ -118,18 +119,6 @@ class TimedFeed:
         if len(encoded) > feeder.watched:
             feeder.note(key, len(encoded))
         return pack_slate(self.last, encoded, self.timers, version)
-
-    def _apply(self, result: Any, event: Event, value: bytes) -> None:
-        """Applies the effects of the update's function; `value` is the event's, encoded."""
-        effects, timers, forget, any_effect = self._effects, self.timers, False, False
-        for effect in result if type(result) is GeneratorType else all_effects(result):
-            any_effect = True
-            if effects.apply_one(effect, event, value, timers, self._clock, None):
-                forget = True
-        if forget:
-            self._drop()
-        elif any_effect:
-            self._first = _first_of(timers)
 
     def _fire(self, clock: Clock, until: int, horizon: int) -> None:
         """Fires the timers of a clock that are set for `until` or before, in order.
@@ -152,20 +141,16 @@ class TimedFeed:
         self._first = _first_of(self.timers)
 
     def _fire_one(self, timer: Timer) -> None:
-        on_timer, effects, forget = self._feeder.update.on_timer, self._effects, False
+        on_timer = self._feeder.update.on_timer
         assert on_timer is not None
         if self._called:
             self._settle()
         self._called = True
         result = on_timer(timer, self._slate)
         if result is not None:
-            event, reach = _new(Event, ("", timer.now, self._key, None)), effects.reach
-            for effect in result if type(result) is GeneratorType else all_effects(result):
-                if effects.apply_one(effect, event, b"null", self.timers, self._clock, timer.clock):
-                    forget = True
-            effects.reach = reach
-        if forget:
-            self._drop()
+            event = _new(Event, ("", timer.now, self._key, None))
+            if self._effects.apply(result, event, b"null", self.timers, timer.clock):
+                self._drop()
 
     def _settle(self) -> None:
         """Checks what the last event has left, and gives the slate the form in which it is read."""
