@@ -191,27 +191,36 @@ def test_a_flood_without_the_right_token(door: Door, given: str | None):
 
 
 def test_events_of_many_megabytes(door: Door):
-    """Eight megabytes of small objects each: others are answered meanwhile."""
+    """Eight megabytes of small objects each: others are answered meanwhile. No event keeps one who
+    asks waiting while the server does most of the work of it: work is its processor time, which
+    other processes do not change."""
     body = b'{"user":"a","time":1,"x":[' + b"{}," * (8 * MB // 3 - 50) + b"1]}"
     kind = {"Content-Type": "application/json", **door.right}
-    slowest, stop = [0.0], threading.Event()
+    waits, posts, stop = list[int](), 5, threading.Event()
+
+    def post() -> None:
+        url = f"{door.url}/streams/checkins"
+        found = httpx.post(url, content=body, headers=kind, timeout=60)
+        assert found.status_code == 200, found.text
 
     def ask() -> None:
         while not stop.is_set():
-            slowest.append(door.answers())
+            before = door.work()
+            door.answers()
+            waits.append(door.work() - before)
 
-    asking, began = threading.Thread(target=ask), time.monotonic()
+    began = door.work()
+    post()
+    alone, asking = door.work() - began, threading.Thread(target=ask)
     asking.start()
     try:
-        for _ in range(3):
-            found = httpx.post(
-                f"{door.url}/streams/checkins", content=body, headers=kind, timeout=60
-            )
-            assert found.status_code == 200, found.text
+        for _ in range(posts):
+            post()
     finally:
         stop.set()
         asking.join()
-    assert max(slowest) < (time.monotonic() - began) / 5
+    # Whoever asks may be kept waiting by the machine, but hardly once for each event.
+    assert sorted(waits)[-posts] < 0.4 * alone
 
 
 @pytest.mark.parametrize(
