@@ -110,8 +110,3 @@ def one_line(error: Exception) -> str:
     """The driver's message, in one line."""
     text = "; ".join(str(error).strip().splitlines()) or type(error).__name__
     return text if len(text) <= 300 else f"{text[:300]}…"
-
-
-def quoted(name: str) -> str:
-    """Quotes a name for CQL; keeps its capitals."""
-    return '"' + name.replace('"', '""') + '"'

@@ -197,3 +197,8 @@ def _copies(text: str | None, where: str) -> int | None:
     if not re.fullmatch(r"[1-9]\d?", text):
         raise DefinitionError(f"{where}: replication must be a number of copies; got {text!r}")
     return int(text)
+
+
+def quoted(name: str) -> str:
+    """Quotes a name for SQL or CQL; keeps its capitals."""
+    return '"' + name.replace('"', '""') + '"'

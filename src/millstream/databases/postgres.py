@@ -68,11 +68,6 @@ def is_passing(error: Exception) -> bool:
     )
 
 
-def quoted(name: str) -> str:
-    """Quotes a name for SQL; keeps its capitals."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def one_line(error: Exception) -> str:
     """The server's message, in one line."""
     return "; ".join(str(error).strip().splitlines()) or type(error).__name__

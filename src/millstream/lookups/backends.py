@@ -12,8 +12,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from millstream.databases import cassandra, postgres
-from millstream.databases.options import CASSANDRA, DatabaseOptions
-from millstream.databases.postgres import quoted
+from millstream.databases.options import CASSANDRA, DatabaseOptions, quoted
 
 
 class Backend(Protocol):

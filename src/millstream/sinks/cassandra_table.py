@@ -20,8 +20,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from millstream.databases import cassandra
-from millstream.databases.cassandra import Opened, quoted
-from millstream.databases.options import DatabaseOptions
+from millstream.databases.cassandra import Opened
+from millstream.databases.options import DatabaseOptions, quoted
 from millstream.errors import StoreError
 from millstream.sinks.table_layout import ColumnKind, TableLayout, TableRows
 from millstream.sinks.tables import RECORD, Noted, TableSink, check_owner, fitted

@@ -20,8 +20,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from millstream.databases import postgres
-from millstream.databases.options import DatabaseOptions
-from millstream.databases.postgres import quoted
+from millstream.databases.options import DatabaseOptions, quoted
 from millstream.sinks.table_layout import ColumnKind, TableLayout, TableRows, Values
 from millstream.sinks.tables import RECORD, Noted, TableSink, check_owner, fitted
 

@@ -23,6 +23,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from millstream.databases.options import quoted
 from millstream.errors import DefinitionError, StoreError
 from millstream.sinks.table_layout import LATEST, ColumnKind, TableLayout, TableRows
 from millstream.sinks.tables import Noted, TableSink, check_owner
@@ -73,7 +74,7 @@ class SqliteTable:
         self._path = path
         self._query = query
         self._name = name
-        self._table = _quoted(name)
+        self._table = quoted(name)
         self.layout = layout
         self._wait = wait
         self._connection: sqlite3.Connection | None = None
@@ -143,7 +144,7 @@ class SqliteTable:
     def _put(self, connection: sqlite3.Connection, rows: TableRows) -> None:
         columns, key = self.layout.columns, self.layout.key
         texts = [column.kind == "json" for column in columns]
-        names = [_quoted(column.name) for column in columns]
+        names = [quoted(column.name) for column in columns]
         keys = ", ".join(names[:key])
         sets = ", ".join(f"{name} = excluded.{name}" for name in names[key:])
         connection.executemany(
@@ -169,11 +170,11 @@ class SqliteTable:
         )
         self._check_owner(connection)
         columns, key = self.layout.columns, self.layout.key
-        defined = [f"{_quoted(column.name)} {_TYPES[column.kind]}" for column in columns]
+        defined = [f"{quoted(column.name)} {_TYPES[column.kind]}" for column in columns]
         if key == 1:
             defined[0] += " PRIMARY KEY"
         else:
-            named = ", ".join(_quoted(column.name) for column in columns[:key])
+            named = ", ".join(quoted(column.name) for column in columns[:key])
             defined.append(f"PRIMARY KEY ({named})")
         connection.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({', '.join(defined)})")
         existing = {
@@ -183,7 +184,7 @@ class SqliteTable:
             if column.name.lower() not in existing:  # the dataclass has a new field
                 connection.execute(
                     f"ALTER TABLE {self._table} "
-                    f"ADD COLUMN {_quoted(column.name)} {_TYPES[column.kind]}"
+                    f"ADD COLUMN {quoted(column.name)} {_TYPES[column.kind]}"
                 )
         connection.execute(
             f'INSERT OR IGNORE INTO "{SQLITE_RECORD}" VALUES (?, ?, -1)', (self._name, self._query)
@@ -231,7 +232,3 @@ def _identity(path: str) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

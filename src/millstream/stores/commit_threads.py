@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, partial
 
 from millstream.stores.contract import Changes, ChangesRef, Fence, Store
-from millstream.stores.read_rows import ReadRows
+from millstream.stores.read_rows import NOTHING_READ, ReadRows
 
 THREADS = 4
 
@@ -26,7 +26,7 @@ def commit_each(
     store: Store,
     fence: Fence,
     changes: Mapping[int, Mapping[str, Changes]],
-    read: Mapping[int, ReadRows],
+    read: Mapping[int, ReadRows] = NOTHING_READ,
 ) -> list[ChangesRef]:
     """Commit shards that are independent of each other."""
     each_at_once(

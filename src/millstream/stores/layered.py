@@ -44,7 +44,6 @@ from millstream.stores.commit_threads import commit_each
 from millstream.stores.contract import (
     NO_BATCH,
     Changes,
-    ChangesRef,
     Fence,
     Layer,
     ShardState,
@@ -53,7 +52,7 @@ from millstream.stores.contract import (
 )
 from millstream.stores.environment import Transaction, explained
 from millstream.stores.lmdb import MAP_SIZE, LmdbShard, LmdbStore, LmdbView
-from millstream.stores.read_rows import NOTHING_READ, ReadRows
+from millstream.stores.read_rows import ReadRows
 from millstream.stores.shard_rows import HEAD_KEY, Head, read_head
 
 _DELETED, _PUT = 0, 1
@@ -302,13 +301,7 @@ class LayeredStore:
             self._shards[number] = LayeredShard(base, soft, self._since)
         return self._shards[number]
 
-    def commit(
-        self,
-        fence: Fence,
-        changes: Mapping[int, Mapping[str, Changes]],
-        read: Mapping[int, ReadRows] = NOTHING_READ,
-    ) -> list[ChangesRef]:
-        return commit_each(self, fence, changes, read)
+    commit = commit_each
 
     def close(self) -> None:
         for shard in self._shards.values():

@@ -31,7 +31,6 @@ from millstream.stores.checks import NONE, WHOLE, Damaged
 from millstream.stores.commit_threads import commit_each
 from millstream.stores.contract import (
     Changes,
-    ChangesRef,
     Fence,
     Layer,
     ShardState,
@@ -49,7 +48,7 @@ from millstream.stores.environment import (
     holds_data,
     release,
 )
-from millstream.stores.read_rows import NOTHING_READ, ReadRows
+from millstream.stores.read_rows import ReadRows
 from millstream.stores.recent_rows import (
     RecentRows,
     has_recent,
@@ -335,13 +334,7 @@ class LmdbStore:
         path = str(self._path / f"shard-{number:04d}")
         return self._shards.setdefault(number, LmdbShard(path, number, self._map_size))
 
-    def commit(
-        self,
-        fence: Fence,
-        changes: Mapping[int, Mapping[str, Changes]],
-        read: Mapping[int, ReadRows] = NOTHING_READ,
-    ) -> list[ChangesRef]:
-        return commit_each(self, fence, changes, read)
+    commit = commit_each
 
     def close(self) -> None:
         for shard in self._shards.values():
