@@ -71,12 +71,7 @@ class Run:
 
     def feed(self, given: Given) -> Run:
         """Process more events; every event-time timer up to the last event fires."""
-        if isinstance(given, Mapping):
-            events = [event for name in given for event in self._events(name, given[name])]
-        else:
-            events = [Event(*fields) for fields in given]
-        for event in events:
-            self._source(event.stream)
+        events = self._given(given)
         with self._looking_up():
             self._reference.feed(events)
             self._reference.drain()
@@ -88,10 +83,7 @@ class Run:
 
         They are late for the time that the run has reached, whatever their own.
         """
-        if isinstance(given, Mapping):
-            events = [event for name in given for event in self._events(name, given[name])]
-        else:
-            events = [Event(*fields) for fields in given]
+        events = self._given(given)
         if self._workflow.order != "event-time":
             raise DefinitionError(
                 f"app {self._app.name!r}: order must be 'event-time' for events to be late; "
@@ -99,7 +91,6 @@ class Run:
             )
         reached = self._reference.highest or 0
         for event in events:
-            self._source(event.stream)
             self._reference.set_aside(event, max(reached, event.ts))
         with self._looking_up():
             self._reference.drain()
@@ -282,6 +273,14 @@ class Run:
                 return source
         hint = did_you_mean(name, [source.name for source in self._workflow.sources])
         raise DefinitionError(f"{name!r} is not a source of app {self._app.name!r}; {hint}")
+
+    def _given(self, given: Given) -> list[Event]:
+        if isinstance(given, Mapping):
+            return [event for name in given for event in self._events(name, given[name])]
+        events = [Event(*fields) for fields in given]
+        for event in events:
+            self._source(event.stream)
+        return events
 
     def _events(self, name: str, records: Iterable[Any]) -> Iterable[Event]:
         # The test controls the clock, so its records may be ahead of it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from millstream.agent.job_status import JobStatus
+from millstream.counted_nouns import counted, verb
 from millstream.model.place import shown_path
 
 REASONS = {
@@ -21,19 +22,19 @@ def summary(status: JobStatus, state: Path) -> list[str]:
     sentences = []
     if status.dead:
         sentences.append(
-            f"{_many(status.dead, 'dead letter')}, lines that could not be read or mapped: "
+            f"{counted(status.dead, 'dead letter')}, lines that could not be read or mapped: "
             f"see {shown_path(state / 'dead-letters.jsonl')}"
         )
     if status.gaps:
         sentences.append(
-            f"{_many(status.gaps, 'gap')} in the log: lines were lost before they were read; "
+            f"{counted(status.gaps, 'gap')} in the log: lines were lost before they were read; "
             "the panes that may have had these lines say so"
         )
     for why, count in sorted(status.shed_why.items()):
         hint = ""
         if why == "cancelled" and not status.on_time:
             hint = f": is {shown_path(state)} the right --state?"
-        sentences.append(f"{_many(count, 'record')} shed: {REASONS.get(why, why)}{hint}")
+        sentences.append(f"{counted(count, 'record')} shed: {REASONS.get(why, why)}{hint}")
     sentences.append(
         f"read {status.read:,}, on time {status.on_time:,}, late {status.late:,}, "
         f"shed {status.shed:,}, dead {status.dead:,}"
@@ -47,9 +48,5 @@ def undone(status: JobStatus) -> str:
     panes = status.unsent
     if not panes:
         return "" if status.log_at_end else "the log is not read to its end"
-    words = "1 pane is not sent" if panes == 1 else f"{panes:,} panes are not sent"
+    words = f"{counted(panes, 'pane')} {verb(panes, 'is', 'are')} not sent"
     return f"{words}; {status.sending_paused}" if status.sending_paused else words
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
