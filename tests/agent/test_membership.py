@@ -123,7 +123,7 @@ def test_a_tree_over_https(made: JobStore, tmp_path: Path, url: str, certificate
         first.die()
         began = time.monotonic()
         second.outbox.put([entry("web2", 2, x=1)])
-        assert second.link.sender.drain(10), second.said
+        assert second.outbox.wait_empty(10), second.said
         assert time.monotonic() - began < 5
         until(lambda: second.to == "the root")
         until(lambda: agents(url, certificate)["web2"] is None)

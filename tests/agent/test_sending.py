@@ -75,7 +75,7 @@ def test_the_thread_sends_what_is_put_in(tmp_path: Path, root: Root) -> None:
     agent.sender.start()
     for pane in range(5):
         agent.put(entry("a", pane, x=1))
-        assert agent.sender.drain(20)
+        assert agent.outbox.wait_empty(20)
     agent.sender.check()
     agent.sender.stop(20)
     assert panes(root) == [0, 1, 2, 3, 4]

@@ -175,7 +175,7 @@ class InProcess:
                 beats += 1
                 assert beats < 10_000, "the beats do not end"
         beats = 0
-        while final and (step := next_step(self.workflow, self.progress, asked=True)):
+        while final and (step := next_step(self.workflow, self.progress)):
             self.batch([], final=True, step=step)
             beats += 1
             assert beats < 10_000, "the final phase does not end"

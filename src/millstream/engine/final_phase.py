@@ -72,11 +72,11 @@ def greatest_time(phase: FinalPhase) -> int:
     return max(phase.end, phase.highest or phase.end, phase.fired or phase.end)
 
 
-def next_step(workflow: Workflow, progress: Progress, *, asked: bool) -> FinalStep | None:
+def next_step(workflow: Workflow, progress: Progress) -> FinalStep | None:
     """Returns the next batch of the final phase; None if there is none.
 
-    `asked`: a final phase may begin. It does if a timer waits, unless no event has been processed
-    since the last phase. Call this only when all input is read and nothing else is due.
+    A final phase begins if a timer waits, unless no event has been processed since the last phase.
+    Call this only when all input is read, nothing else is due, and a final phase was asked for.
     """
     phase = progress.final
     if phase is None:
@@ -84,7 +84,7 @@ def next_step(workflow: Workflow, progress: Progress, *, asked: bool) -> FinalSt
         news = progress.ended is None or progress.ended.events != processed_events(
             workflow, progress
         )
-        if not asked or end is None or not news or progress.pending.least_timer is None:
+        if end is None or not news or progress.pending.least_timer is None:
             return None
         phase = FinalPhase(end, progress.highest)
     for group in closing_order(workflow):

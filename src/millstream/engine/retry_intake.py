@@ -70,7 +70,7 @@ class RetryIntake:
             else:
                 events = self._event(letter)
                 self._router.route(SOURCE, events)
-                self._router.count_again(events.streams[0], 1)
+                self._router.count_again(events.streams[0])
 
     def _event(self, letter: LetterRow) -> Columns:
         number = self._router.plan.stream_number[str(letter.stream)]
@@ -108,7 +108,7 @@ class RetryIntake:
             if attributes is not None:
                 keys = [key] if source.key is None else None
             intake.take([record], None, where[0], lambda index: where[1], stamps, keys)
-        self._router.count_again(self._router.plan.stream_number[stream], 1)
+        self._router.count_again(self._router.plan.stream_number[stream])
 
     def _refuse(self, letter: LetterRow, why: str, file: str, line: int) -> None:
         self._router.dead.append(

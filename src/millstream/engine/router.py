@@ -141,12 +141,12 @@ class Router:
         self.counts[target].retried += len(events)
         self.deliver(target, events)
 
-    def count_again(self, stream: int, records: int) -> None:
-        """Counts records of a source that were just taken in as retried, not as new deliveries."""
+    def count_again(self, stream: int) -> None:
+        """Counts a record of a source that was just taken in as retried, not as new deliveries."""
         targets = self.plan.targets(SOURCE, stream)
-        self._owe(targets, -records)
+        self._owe(targets, -1)
         for target in targets.subscribers:
-            self.counts[target].retried += records
+            self.counts[target].retried += 1
 
     def deliver(self, target: int, events: Columns) -> None:
         """Delivers events to one function: puts them into its inbox, or runs it if it is a map."""

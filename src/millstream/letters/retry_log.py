@@ -196,11 +196,11 @@ def letter_tag(wanted: LetterFilter, number: int) -> str:
     return f"{origin}:{number}"
 
 
-def given_again(logs: StreamLogs, kind: str) -> set[int]:
-    """Returns the numbers of the letters of a kind that were retried."""
+def given_again(logs: StreamLogs) -> set[int]:
+    """Returns the numbers of the dead letters that were retried."""
     known = EveryTag()
     _load(logs, known)
-    prefix = f"{kind}:"
+    prefix = "deadletters:"
     tags = (tag.removeprefix(prefix) for tag in known._known if tag.startswith(prefix))
     return {int(tag) for tag in tags if tag.isdigit()}
 

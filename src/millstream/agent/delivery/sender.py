@@ -93,10 +93,6 @@ class Sender:
         if self._thread.is_alive():
             self._thread.join(seconds)
 
-    def drain(self, seconds: float) -> bool:
-        """Wait for the root to take all groups. True if it has within `seconds`."""
-        return self._outbox.wait_empty(seconds)
-
     def _run(self) -> None:
         seen = -1
         try:

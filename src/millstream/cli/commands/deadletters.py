@@ -304,7 +304,7 @@ def _rows(store: Path) -> Iterator[Mapping[str, Any]]:
     from millstream.sinks.row_files import decode_row
 
     logs = FolderLogs(store / "logs")
-    again = given_again(logs, "deadletters")
+    again = given_again(logs)
     with closing(logs.reader("deadletters")) as reader:
         for block in reader.blocks(reader.start[0], reader.end[0]):
             for number, line in enumerate(block.lines, block.first):

@@ -176,7 +176,7 @@ class Planner:
 
     def _final_plan(self, progress: Progress, now: int) -> BatchPlan | None:
         """Plans the next batch of the final phase, if there is one."""
-        step = next_step(self._workflow, progress, asked=True)
+        step = next_step(self._workflow, progress)
         if step is None:
             return None
         return replace(self._plan(progress, now, {}, final=True), step=step)
