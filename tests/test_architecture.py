@@ -28,6 +28,7 @@ KNOWS = {
     "json_checks": "",
     "columnar": "",
     "retry_pause": "",
+    "wall_clock": "",
     "extras": "errors",
     "child_process": "",
     "durable": "errors",
@@ -47,7 +48,8 @@ KNOWS = {
     "feeds": "errors nearest model codec messages",
     "places": "errors extras durable retry_pause",
     "kafka": "errors counted_nouns extras nearest",
-    "stores": "errors counted_nouns nearest child_process durable model codec places column_types",
+    "stores": "errors counted_nouns nearest child_process durable model codec places column_types "
+    "wall_clock",
     "sources": "errors counted_nouns nearest json_checks columnar durable model places kafka",
     "databases": "errors nearest model",
     "lookups": "errors model databases retry_pause",
@@ -57,7 +59,7 @@ KNOWS = {
     "update_calls update_tables columnar",
     "trees": "errors nearest",
     "agent": "errors counted_nouns nearest retry_pause durable model codec windows packages trees "
-    "messages",
+    "messages wall_clock",
     "packages": "errors extras model modules config app_file windows",
     "toml": "errors nearest model",
     "modules": "errors nearest model",
@@ -68,18 +70,18 @@ KNOWS = {
     "verifying": "errors counted_nouns durable codec places stores engine log description "
     "actions letters sources sinks",
     "messages": "",
-    "log": "errors counted_nouns durable places",
+    "log": "errors counted_nouns durable places wall_clock",
     "letters": "errors model log messages nearest",
-    "backups": "errors durable places sources stores log actions",
-    "actions": "errors counted_nouns nearest retry_pause durable model places stores log",
+    "backups": "errors durable places sources stores log actions wall_clock",
+    "actions": "errors counted_nouns nearest retry_pause durable model places stores log "
+    "wall_clock",
     "description": "errors durable model graph",
     "server": "errors version counted_nouns nearest json_checks child_process durable model codec "
-    "places stores log "
-    "description actions windows feeds trees letters kafka messages",
+    "places stores log description actions windows feeds trees letters kafka messages wall_clock",
     "client": "errors counted_nouns retry_pause codec messages",
     "driver": "errors counted_nouns retry_pause columnar durable model codec slate_versions places "
     "stores engine sources sinks "
-    "settings log letters actions databases slate_changes kafka column_types",
+    "settings log letters actions databases slate_changes kafka column_types wall_clock",
     "notices": "",
     "service": "errors counted_nouns model places stores log description sources actions windows "
     "settings config packages driver server notices",
@@ -88,7 +90,7 @@ KNOWS = {
     "cli": "errors version counted_nouns extras nearest durable model codec stores sources sinks "
     "modules settings config graph driver spark log description server client actions engine "
     "verifying agent windows feeds packages trees places letters backups column_types service "
-    "notices messages",
+    "notices messages wall_clock",
     "application": "errors counted_nouns extras model graph client driver cli",
     "": "errors version model testing client algebra elements windows feeds spark lookups stores "
     "application",

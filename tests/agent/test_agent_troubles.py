@@ -18,6 +18,7 @@ from millstream.agent.delivery.wire import ServerWire
 from millstream.agent.log.log_follower import LogFollower
 from millstream.cli.main import main
 from millstream.errors import ClientError, CommandError
+from millstream.wall_clock import wall_clock
 
 WORDS = Path(__file__).with_name("words.py")
 
@@ -74,14 +75,7 @@ def test_a_clock_that_is_set_back_makes_no_record_late(
     after the clock is right again, is in the pane that is made then; so it is after a start."""
     log, root, ahead = tmp_path / "app.log", Root(), [3_600]
 
-    class Time:
-        monotonic = staticmethod(time.monotonic)
-
-        @staticmethod
-        def time_ns() -> int:
-            return time.time_ns() + ahead[0] * 1_000_000_000
-
-    monkeypatch.setattr(agent_module, "time", Time)
+    monkeypatch.setattr(agent_module, "wall_clock", lambda: wall_clock() + ahead[0] * 1_000_000)
     job = placed(ms.windows.Logs(format="text"))
     log.write_text("a\n")
     with running(tmp_path, root, job) as agent:

@@ -27,11 +27,12 @@ from millstream.actions.worker import READER, Carrier, Clocks, Worker
 from millstream.errors import MillstreamError, RunError
 from millstream.log.stream_logs import FolderLogs, StreamLogs
 from millstream.stores.home import Home
+from millstream.wall_clock import wall_clock
 
 POLL, TROUBLE, GRACE, TOLD_EVERY = 0.1, 2.0, 0.5, 10.0
 """Seconds: between two polls for events, after an error of the store, for a try that is under way
 when the run is stopped, and between two messages while a run waits for its actions."""
-CLOCKS = Clocks(lambda: time.time_ns() // 1000, time.monotonic, random.random)
+CLOCKS = Clocks(wall_clock, time.monotonic, random.random)
 
 
 def say(line: str) -> None:

@@ -41,6 +41,7 @@ from millstream.nearest import did_you_mean
 from millstream.packages.keys import Allowed
 from millstream.packages.node_jobs import job_on_node
 from millstream.trees.messages import JobTicket
+from millstream.wall_clock import wall_clock
 from millstream.windows.definition import read_published
 from millstream.windows.placed import PlacedJob
 
@@ -120,9 +121,7 @@ class _Agent:
         self._several = orders is not None
         self.network = AgentNetwork(options, say)
         tick = Ticks(self._check, lambda: self._loop.tell(), time.monotonic)
-        self._around = Surroundings(
-            say, stop, tick, time.monotonic, lambda: time.time_ns() // 1_000
-        )
+        self._around = Surroundings(say, stop, tick, time.monotonic, wall_clock)
         self._limits = Limits(options.memory, self._around)
         self._loop = Loop(options, self._limits, self._around, self._opened, orders)
 

@@ -29,6 +29,7 @@ from millstream.errors import CommandError
 from millstream.trees.messages import JobTicket, NewsQuestion
 from millstream.trees.tree_member import TreeMember
 from millstream.trees.tree_placement import DEEPEST
+from millstream.wall_clock import wall_clock
 from millstream.windows.placed import PlacedJob
 
 _question = msgspec.json.Decoder(NewsQuestion)
@@ -153,7 +154,7 @@ class AgentNetwork:
             url,
             options.most_children if url else 0,
             version=options.version,
-            began=time.time_ns() // 1_000,
+            began=wall_clock(),
         )
 
     def link(self, placed: PlacedJob, outbox: Outbox) -> JobLink:

@@ -37,6 +37,7 @@ from millstream.stores.contract import View
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress
 from millstream.stores.soft import read_committed
+from millstream.wall_clock import wall_clock
 
 TRIES = 200
 PAUSE = 0.01
@@ -86,7 +87,7 @@ def back_up(store: Path, place: Place, say: Callable[[str], None]) -> BackupReco
             say(f"shard {number + 1} of {len(views)}")
             shards.append([writer.add(chunk) for chunk in row_chunks(view.scan(b""))])
     writer.flush()
-    taken = time.time_ns() // 1_000
+    taken = wall_clock()
     moment = datetime.fromtimestamp(taken / 1e6, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     record = BackupRecord(
         f"{moment}-{max(progress.batch, 0):012d}",

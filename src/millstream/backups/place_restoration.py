@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import shutil
 import socket
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -46,6 +45,7 @@ from millstream.stores.shared.mirror_folder import held_folder
 from millstream.stores.shared.shard_base import write_base
 from millstream.stores.shared.shared_home import INLINE_BYTES
 from millstream.stores.shared.staged_objects import staged_name
+from millstream.wall_clock import wall_clock
 
 AT_ONCE = 4
 """The number of bases that are written in parallel."""
@@ -122,7 +122,7 @@ def _take(place: Place, home: Home, say: Callable[[str], None]) -> None:
         batch=batch,
         epoch=EPOCH,
         id=uuid4().hex,
-        written=time.time_ns() // 1_000,
+        written=wall_clock(),
         host=socket.gethostname(),
         progress=msgspec.json.encode(progress),
         output=msgspec.msgpack.encode(output) if output else b"",

@@ -18,7 +18,7 @@ from uuid import uuid4
 from millstream.driver import cycle
 from millstream.driver.batch_plan.next_beat import next_beat
 from millstream.driver.batch_plan.pace import set_pace
-from millstream.driver.batch_plan.planner import BatchPlan, clock
+from millstream.driver.batch_plan.planner import BatchPlan
 from millstream.driver.batch_warnings import BatchWarnings
 from millstream.driver.inputs.input_watch import POLL_SECONDS, RELOOK_SECONDS, InputWatch
 from millstream.driver.job import BatchJob
@@ -37,6 +37,7 @@ from millstream.model.workflow import Workflow
 from millstream.settings.setting_parts import BatchSettings
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress
+from millstream.wall_clock import wall_clock
 
 STOP_PATIENCE = 3.0
 """Seconds that a running batch has to end when the application is stopped."""
@@ -266,7 +267,7 @@ class Driver:
             stepped(self._workflow, plan.step, after, reports)
         after.staged, self._lane = staged, plan.lane
         after.last_batches = self._flushing.last_batches()
-        after.written = clock()
+        after.written = wall_clock()
         after.timing.last_seconds = time.perf_counter() - self._began
         after.timing.seconds = before.timing.seconds + after.timing.last_seconds
         target, warm = self._batches.batch_seconds / 1e6, self.batches > 0

@@ -25,11 +25,11 @@ from millstream.log.mirror_tags import Mirrored, mirrored_tags
 from millstream.log.place_readers import least_committed_in
 from millstream.log.retention import Retention, Sealed, removable
 from millstream.log.tags import TAG_TTL, Tags
-from millstream.log.writer import wall_clock
 from millstream.places.elapsed import ClockReading, moment
 from millstream.places.piece_chain import PieceChain
 from millstream.places.piece_log import PATIENCE, STALE_SECONDS, PieceLog
 from millstream.places.place import Place
+from millstream.wall_clock import wall_clock
 
 T = TypeVar("T")
 RETAIN_SECONDS = 60.0

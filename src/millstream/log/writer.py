@@ -14,7 +14,6 @@ A writer belongs to one thread at a time.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from millstream.log.segments import (
     segment_at,
 )
 from millstream.log.tags import Tags, remembered
+from millstream.wall_clock import wall_clock
 
 __all__ = ["Appended", "Entry", "LogWriter", "Retention", "TagMismatch"]
 
@@ -46,11 +46,6 @@ def segment_size(retention: Retention) -> int:
     if retention.max_bytes is None:
         return SEGMENT_BYTES
     return min(SEGMENT_BYTES, max(LEAST_SEGMENT_BYTES, retention.max_bytes // 8))
-
-
-def wall_clock() -> int:
-    """The time of day in microseconds."""
-    return time.time_ns() // 1000
 
 
 class LogWriter:

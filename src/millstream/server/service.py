@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from millstream.server.access.limits import Slots
 from millstream.server.open_store import OpenStore
 from millstream.server.options import ServerOptions
 from millstream.stores.progress import Progress
+from millstream.wall_clock import wall_clock
 
 T = TypeVar("T")
 Hook = Callable[[], Awaitable[None]]
@@ -34,11 +34,6 @@ DUMPS = 2
 READING_THREADS = 4
 ASKED = "Millstream-Asked-Age"
 """A header of a mirror's answers: the seconds since the mirrored place last answered."""
-
-
-def wall_clock() -> int:
-    """Returns the time in microseconds since the epoch."""
-    return time.time_ns() // 1_000
 
 
 @dataclass(slots=True)

@@ -7,7 +7,6 @@ parsed raises InputError.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,16 +17,12 @@ from millstream.model import time_text
 from millstream.model.line_records import line_reader, not_in
 from millstream.model.path import guarded, picker
 from millstream.model.source import Source
+from millstream.wall_clock import wall_clock
 from millstream.windows.logs import Logs
 
 RecordOf = Callable[[bytes], Any]
 TimeOf = Callable[[Any], int]
 _decode = msgspec.json.Decoder().decode
-
-
-def wall_clock() -> int:
-    """Returns the wall time in microseconds."""
-    return time.time_ns() // 1_000
 
 
 def record_reader(logs: Logs) -> RecordOf:
@@ -42,7 +37,7 @@ def record_reader(logs: Logs) -> RecordOf:
     return line_reader(logs.pattern, encoding=encoding, errors="replace")
 
 
-def time_reader(logs: Logs, where: str, wall: Callable[[], int] = wall_clock) -> TimeOf | None:
+def time_reader(logs: Logs, where: str) -> TimeOf | None:
     """Returns a function that gives a record's time in microseconds; None if records have none.
     `where` names the log in errors.
 
@@ -53,7 +48,7 @@ def time_reader(logs: Logs, where: str, wall: Callable[[], int] = wall_clock) ->
     if logs.ts is None:
         return None
     if logs.time_format is not None:
-        return _by_format(logs, where, wall)
+        return _by_format(logs, where)
     # No `ahead`: `line_times` checks how far ahead a time may be.
     source = Source("", ts=logs.ts, unit=logs.unit, zone=logs.zone)
     extract = source.extractor(where)
@@ -97,10 +92,10 @@ def _kept(path: str, plain: TimeOf, where: str) -> TimeOf:
     return time_of
 
 
-def _by_format(logs: Logs, where: str, wall: Callable[[], int]) -> TimeOf:
+def _by_format(logs: Logs, where: str) -> TimeOf:
     if callable(logs.ts):
         pick = guarded(logs.ts, f"{where}: ts")
     else:
         pick = picker(str(logs.ts), f"{where}: ts", "record")
     read = time_text.time_reader(logs.time_format, logs.zone, where, until=logs.until)
-    return lambda record: read(pick(record), wall())
+    return lambda record: read(pick(record), wall_clock())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -17,6 +16,7 @@ from millstream.cli.store import chosen_store, store_options
 from millstream.cli.which_server import asks_server, open_client, url_instead_options, url_options
 from millstream.counted_nouns import counted
 from millstream.errors import CommandError
+from millstream.wall_clock import wall_clock
 
 if TYPE_CHECKING:
     from millstream.client import FeedsClient
@@ -99,7 +99,7 @@ def show(
 
         options = {"limit": limit, "cursor": cursor, "coherency": coherency, "why": int(why)}
         query = {option: str(value) for option, value in options.items() if value is not None}
-        now = time.time_ns() // 1_000
+        now = wall_clock()
         with chosen_store(store, app) as chosen:
             page, batch = page_of(chosen, name, consumer, query, now)
         whole = {**msgspec.to_builtins(page), "batch": batch}

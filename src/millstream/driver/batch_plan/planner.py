@@ -37,14 +37,10 @@ from millstream.sources.address import LOG, Address
 from millstream.sources.files import Position
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress, SourceProgress, decoded
+from millstream.wall_clock import wall_clock
 
 COMMIT_SECONDS = 1.0
 """Interval at which committed positions are sent to the event logs."""
-
-
-def clock() -> int:
-    """Returns the wall time in microseconds."""
-    return time.time_ns() // 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +83,7 @@ class Planner:
         batches: BatchSettings,
         sources: dict[str, Address],
         say: Callable[[str], None],
-        clock: Callable[[], int] = clock,
+        clock: Callable[[], int] = wall_clock,
         logs: PlaceLogs | None = None,
     ) -> None:
         """`logs`: set if the store is in a place."""

@@ -9,7 +9,6 @@ migration continues from there. The application must not run meanwhile.
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -32,6 +31,7 @@ from millstream.slate_versions import migrated_entries, read_slate
 from millstream.stores.contract import Fence, View, after_prefix
 from millstream.stores.home import Home, held
 from millstream.stores.layout import pack_slate, slates_of, table_of, unpack_slate
+from millstream.wall_clock import wall_clock
 
 TOGETHER = 20_000
 """The number of slates of one shard that a batch reads."""
@@ -96,7 +96,7 @@ def _migrate(
         started.flushing.written([Report(changes=refs)])
         progress.batch, progress.staged = batch, []
         progress.last_batches = started.flushing.last_batches()
-        progress.written = time.time_ns() // 1_000
+        progress.written = wall_clock()
         home.write_progress(progress)
         say(f"{update.name}: {counted(done.changed[update.name], 'slate')} migrated")
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from millstream.driver.batch_plan.planner import clock
 from millstream.errors import RunError, SinkError
 from millstream.retry_pause import doubled
 from millstream.settings.settings import Settings
 from millstream.stores.trouble import Trouble, write_troubles
+from millstream.wall_clock import wall_clock
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 Try = tuple[str, Callable[[], None]]
@@ -101,4 +101,4 @@ def sink_retry_of(
     """Returns the retry policy of a run: records failures in its store, with wall-clock times."""
     record = partial(write_troubles, settings.storage.store)
     record([])  # clears what a killed driver has left
-    return SinkRetry(settings.delivery.sink_patience / 1e6, wait, clock, say, record)
+    return SinkRetry(settings.delivery.sink_patience / 1e6, wait, wall_clock, say, record)

@@ -5,7 +5,6 @@ The root's table also has the values of all keys, which may be many; they are no
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ import msgspec
 
 from millstream.messages.jobs import JobAnswer
 from millstream.stores.reader import SlateReader
+from millstream.wall_clock import wall_clock
 from millstream.windows.job_view import SHOWN, shown
 from millstream.windows.placed import JobPart, job_parts
 from millstream.windows.reducers import Agreed
@@ -32,4 +32,4 @@ def read_job(reader: SlateReader, name: str, part: JobPart) -> JobAnswer:
     reducers = f"{name}.reducers"
     slate = reader.get(reducers, "") if reducers in reader.updates else None
     schedule = [] if slate is None else msgspec.convert(slate.value, Agreed).schedule
-    return shown(name, part, tables, batch, schedule, clock=time.time_ns() // 1_000)
+    return shown(name, part, tables, batch, schedule, clock=wall_clock())

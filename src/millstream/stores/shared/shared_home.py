@@ -33,6 +33,7 @@ from millstream.stores.shared.commit_record import (
 )
 from millstream.stores.shared.manifest import BaseRef, Lineage, PackRef, ShardManifest
 from millstream.stores.shared.staged_objects import staged_name
+from millstream.wall_clock import wall_clock
 
 SHARDS = 64
 """The default number of shards of a new shared store: a cluster has no more tasks than shards, and
@@ -165,7 +166,7 @@ class SharedHome(Home):
             progress.unpublished = [*progress.unpublished, (progress.batch, progress.staged)]
             progress.staged = []
         progress.batch = 0 if state is None else state.batch + 1
-        progress.written = time.time_ns() // 1_000
+        progress.written = wall_clock()
         self._facts_changed = True
         self._commit(progress, whole=True)
         return self._epoch
