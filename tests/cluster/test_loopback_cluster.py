@@ -22,6 +22,7 @@ from cluster.cluster_app import (
 
 from fault_runs.cluster import Cluster, cluster
 from millstream.driver.report import BatchSummary
+from millstream.spark import executors
 from millstream.spark.runner import run
 
 pytestmark = pytest.mark.cluster
@@ -47,10 +48,15 @@ def hosts(one_cluster: Cluster) -> Cluster:
     return one_cluster
 
 
-def test_a_shards_task_stays_on_the_host_of_its_copy(hosts: Cluster, tmp_path: Path) -> None:
+def test_a_shards_task_stays_on_the_host_of_its_copy(
+    hosts: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Over many batches with two layers and feedback, each shard's copy is on one host alone, and
-    both hosts have as many; the slates are the reference's. (A host may be slow here: it is waited
-    for.)"""
+    both hosts have as many; the slates are the reference's.
+
+    A host may be slow here: it is waited for, at the start and by each task.
+    """
+    monkeypatch.setattr(executors, "SETTLED_SECONDS", 8.0)
     lines = records(2_000)
     for number in range(10):
         put(tmp_path / "in", f"{number}.json", lines[number * 200 : number * 200 + 200])
