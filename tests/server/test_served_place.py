@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from server.listening import listening
 from server.served import get, until
 from server.shared_shop import RunningShop, add, run_once
 
@@ -87,6 +89,17 @@ def test_a_server_of_some_shards(tmp_path: Path) -> None:
         assert get(f"{url}/slates/count").status_code == 421
         assert get(f"{url}/slates/count/dump").status_code == 421
         assert get(f"{url}/status").json()["mirror"]["shards"] == [0, 1]
+
+
+@pytest.mark.parametrize("identity", ["9" * 5_000 + "-x", "-1-x"], ids=["digits", "negative"])
+def test_watching_on_from_an_event_that_never_was(tmp_path: Path, identity: str) -> None:
+    """A client that names such an event gets the slate as it is."""
+    add(tmp_path, "a", "Walmart")
+    run_once(tmp_path)
+    with serving(tmp_path, wait=True) as url, httpx.Client(base_url=url) as client:
+        until(lambda: count(url, "Walmart") == 1)
+        with listening(client, "/slates/count/Walmart/watch", identity) as heard:
+            assert heard.next().data["slate"]["n"] == 1
 
 
 def test_the_place_is_away(tmp_path: Path) -> None:

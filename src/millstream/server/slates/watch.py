@@ -10,6 +10,7 @@ the slate only if it has changed.
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from hashlib import blake2b
 from weakref import WeakValueDictionary
@@ -26,6 +27,8 @@ from millstream.server.service import Service
 from millstream.server.slates.slate_routes import read_slate
 
 GONE = "gone"
+_IDENTITY = re.compile(r"([0-9]{1,18})-([0-9a-z]+)")
+"""The id of an event: its batch and the hash of its slate."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -113,10 +116,11 @@ class Watching:
 
     async def _watch(self, request: Request, key: str) -> Response:
         update = segment(request, "update")
-        batch, _, got = (last_event(request) or "").rpartition("-")
-        # A mirror may be behind the server that the client was connected to before.
-        mirrored = self._service.store.mirror() is not None
-        since = int(batch) if mirrored and batch.isdecimal() else -1
+        got, since = "", -1
+        if named := _IDENTITY.fullmatch(last_event(request) or ""):
+            got = named[2]
+            if self._service.store.mirror() is not None:
+                since = int(named[1])  # it may be behind the server that the client used before
         feed = WatchFeed(self, update, key, await self._read(update, key), got, since)
         return events_answer(self._service, self._poller, feed)
 
