@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
@@ -60,10 +62,12 @@ def test_the_tables_that_a_function_gets() -> None:
     [
         {"n": [7], "note": ["x"]},
         {"n": pa.array([7.0]), "note": pa.array(["x"]).dictionary_encode()},
+        {"n": pa.array([7], pa.uint8()), "note": pa.array(["x"], pa.large_string())},
+        {"n": pa.array([Decimal(7)]), "note": pa.array(["x"], pa.string_view())},
         pa.table({"key": ["k"], "n": [7], "note": ["x"]}),
         pd.DataFrame({"n": [7], "note": ["x"]}),
     ],
-    ids=["dict", "arrow", "table", "pandas"],
+    ids=["dict", "arrow", "small", "decimal", "table", "pandas"],
 )
 def test_slates_come_back_in_any_form(returned: Any) -> None:
     """Fields that are left out stay; a column is cast if nothing is lost."""
@@ -78,6 +82,14 @@ def test_slates_come_back_in_any_form(returned: Any) -> None:
         ({"n": [1, 2]}, "a row for each of its slates, in their order; there are 1, .* returned 2"),
         (pa.table({"key": ["other"]}), "in the order in which they came; the column 'key' differs"),
         ({"n": [1.5]}, "the column 'n' must be int; got double"),
+        ({"n": ["7"]}, "the column 'n' must be int; got string"),
+        ({"n": [True]}, "the column 'n' must be int; got bool"),
+        ({"n": [datetime(2026, 1, 5)]}, "the column 'n' must be int; got timestamp"),
+        ({"share": ["0.5"]}, "the column 'share' must be float; got string"),
+        ({"seen": [2]}, "the column 'seen' must be bool; got int64"),
+        ({"note": [5]}, "the column 'note' must be str; got int64"),
+        ({"note": pa.array([5]).dictionary_encode()}, "must be str; got dictionary"),
+        (pa.Table.from_arrays([[1], [2]], ["n", "n"]), "returned the column n more than once"),
         ({"n": [None]}, "the column 'n' must not have nulls"),
         ({"share": [math.nan]}, "the column 'share' must be what JSON can carry"),
     ],

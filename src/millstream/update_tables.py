@@ -8,8 +8,8 @@ The function gets two Arrow tables:
 
 It returns the new slates, row by row as they came: an Arrow table, a DataFrame, or a dict of
 columns (Arrow, NumPy or lists). A field that it leaves out stays as it was. A column must fit its
-field exactly: 1.5 does not fit an int, NaN fits no field, and null fits only a field that may be
-None.
+field exactly: 1.5, "1" and True do not fit an int, NaN fits no field, and null fits only a field
+that may be None.
 
 One event is a table of one row. Both the reference and the engine make their tables here.
 """
@@ -17,6 +17,7 @@ One event is a table of one row. Both the reference and the engine make their ta
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
@@ -52,6 +53,20 @@ _ARROW: dict[type, pa.DataType] = {
     bool: pa.bool_(),
     str: pa.string(),
 }
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+_FITS: dict[type, Callable[[pa.DataType], bool]] = {
+    int: _is_number,
+    float: _is_number,
+    bool: pa.types.is_boolean,
+    str: lambda kind: kind in (pa.string(), pa.large_string(), pa.string_view()),
+}
+"""The types of returned columns that may be cast to that of a field."""
 _encode_lines = msgspec.json.Encoder().encode_lines
 _encode_json = msgspec.json.Encoder().encode
 NewSlates = list[pa.Array]
@@ -235,6 +250,9 @@ def _as_columns(returned: Any, size: int) -> dict[str, pa.ChunkedArray]:
         sizes = {len(column) for column in columns.values()}
     elif hasattr(returned, "__arrow_c_stream__"):
         table = pa.table(returned)
+        for name, count in Counter(table.column_names).items():
+            if count > 1:
+                raise FunctionError(f"returned the column {name} more than once")
         columns = dict(zip(table.column_names, table.columns, strict=True))
         sizes = {len(table)}
     else:
@@ -260,12 +278,14 @@ def _chunked(column: Any, kind: pa.DataType | None = None) -> pa.ChunkedArray:
 
 def _fitting(column: FieldColumn, given: pa.ChunkedArray) -> pa.Array:
     """Returns a column in the type of its field; FunctionError if it does not fit."""
+    kind = given.type.value_type if pa.types.is_dictionary(given.type) else given.type
+    wrong = f"the column {column.name!r} must be {column.kind.__name__}; got {given.type}"
+    if not (_FITS[column.kind](kind) or pa.types.is_null(kind)):
+        raise FunctionError(wrong)
     try:
         array = _chunked(given, _ARROW[column.kind]).combine_chunks()
     except pa.ArrowException as error:
-        raise FunctionError(
-            f"the column {column.name!r} must be {column.kind.__name__}; got {given.type}: {error}"
-        ) from None
+        raise FunctionError(f"{wrong}: {error}") from None
     if isinstance(array, pa.ChunkedArray):  # what older versions of Arrow return
         array = pa.concat_arrays(array.chunks)
     if array.null_count and not column.optional:
