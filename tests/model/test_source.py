@@ -196,6 +196,18 @@ def test_numeric_text_is_a_number_where_a_unit_is_given() -> None:
     assert extract({"at": "1970-01-01T00:00:02Z"}, 0)[0] == 2_000_000
 
 
+def test_a_time_format_beside_a_unit_is_for_text_only() -> None:
+    """A number keeps its fraction, and what is neither text nor number is refused as ever."""
+    both = {"ts": "at", "unit": "s", "time_format": "%d.%m.%Y"}
+    assert extract({"at": "05.01.2026"}, **both)[0] == 1_767_571_200_000_000
+    assert extract({"at": 1.9}, **both)[0] == extract({"at": "1.9"}, **both)[0] == 1_900_000
+    assert extract({"at": datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC)}, **both)[0] == 3_000_000
+    for value in (True, None, [5]):
+        assert "ts must be text of its time_format or a number; got" in refused(
+            {"at": value}, **both
+        )
+
+
 @pytest.mark.parametrize(
     ("unit", "number", "hint"),
     [

@@ -80,16 +80,17 @@ class Source:
         )
 
         def time_of(value: Any, clock: int) -> int:
-            if isinstance(value, str) or self.time_format is not None:
-                number = _number(value) if self.unit is not None else None
+            if isinstance(value, str) or (self.time_format is not None and not numbers):
+                number = _number(value) if numbers else None
                 if number is None:
                     return of_text(value, clock)
                 value = number  # a CSV file has only text
             if isinstance(value, datetime):
                 return instant(value)
             if isinstance(value, bool) or not isinstance(value, int | float):
+                form = "ISO-8601 text" if self.time_format is None else "text of its time_format"
                 raise InputError(
-                    f"{where}: ts must be ISO-8601 text or a number; got "
+                    f"{where}: ts must be {form} or a number; got "
                     f"{type(value).__name__} {shortened(value)}"
                 )
             if isinstance(value, float) and not math.isfinite(value * (scale or 1)):
