@@ -12,10 +12,13 @@ import pytest
 from checkins import checkins_store
 from listening import listening, open_sockets, received
 from raw_http import connected, head
-from served import MadeStore, asked, served, until
+from served import SHARDS, MadeStore, asked, served, until
 
+from millstream.codec import shard_of
 from millstream.server.child import ServerChild
 from millstream.server.options import ServerOptions
+from millstream.stores.contract import Fence
+from millstream.stores.layout import slates_of
 
 
 @pytest.fixture(scope="module")
@@ -218,3 +221,22 @@ def test_an_update_that_is_no_more_holds_up_no_other(tmp_path: Path) -> None:
         again.commit({"count": {"a": {"n": 3}}})
         until(lambda: heard.next().data.get("slate") == {"n": 3})
         assert [one.next().name for one in others] == ["gone"] * 8
+
+
+def test_a_slate_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
+    """Its watchers hear nothing until it can be read again; those of other slates hear theirs."""
+    keys = ["bad", *map(str, range(8))]
+    made = MadeStore(tmp_path / "store", {"count": "dict"})
+    made.commit({"count": {key: {"n": 1} for key in keys}})
+    with asked(made.path) as client, ExitStack() as stack:
+        bad, *others = (
+            stack.enter_context(listening(client, f"/slates/count/{key}/watch")) for key in keys
+        )
+        assert [one.next().data["slate"] for one in [bad, *others]] == [{"n": 1}] * 9
+        shard = made.home.store().shard(shard_of("count", "bad", SHARDS))
+        row = {slates_of("count") + b"bad": b"\x70 of a later version"}
+        shard.commit(Fence(made.epoch, made.progress.batch + 1, 0), {"meddler": row})
+        made.commit({"count": {key: {"n": 2} for key in keys[1:]}})
+        assert [one.next().data["slate"] for one in others] == [{"n": 2}] * 8
+        made.commit({"count": {"bad": {"n": 3}}})
+        assert bad.next().data["slate"] == {"n": 3}

@@ -19,6 +19,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from millstream.errors import MillstreamError
 from millstream.messages.slates import SlateEvent, SlateGone
 from millstream.server.http.answers import Refusal
 from millstream.server.http.paths import Route, query, segment
@@ -135,6 +136,8 @@ class Watching:
                         read[address] = await self._read(*address)
                     except Refusal:  # the store was replaced, and has no such update
                         read[address] = Seen(batch, GONE, 0, b"")
+                    except MillstreamError:
+                        continue  # try again; other slates may be readable
                 feed.show(read[address])
 
     async def _read(self, update: str, key: str) -> Seen:
