@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.columnar.arrow_arrays import Integers, bytes_array, variable_array
+from millstream.columnar.arrow_arrays import Integers, bytes_array, offsets_of, variable_array
 from millstream.stores.layout import COMPRESS_FROM, PLAIN, SLATE_HEAD
 
 _KIND, _LAST = "kind", "last"
@@ -27,12 +27,12 @@ def unpack_plain(rows: Sequence[bytes]) -> tuple[Integers, list[bytes]] | None:
 def pack_plain(last: Integers, data: pa.Array) -> list[bytes] | None:
     """Packs slates of version 1 without timers, given their data as large_binary; None if one is so
     large that it is compressed."""
+    if np.diff(offsets_of(data)).max(initial=0) >= COMPRESS_FROM:
+        return None
     heads = np.empty(len(last), _HEAD)
     heads[_KIND], heads[_LAST] = PLAIN, last
     lengths = np.full(len(last), SLATE_HEAD)
     packed = variable_array(pa.large_binary(), lengths, heads.tobytes())
-    if len(data) and pc.max(pc.binary_length(data)).as_py() >= COMPRESS_FROM:
-        return None
     between = bytes_array([b""])[0]
     rows: list[bytes] = pc.binary_join_element_wise(packed, data, between).to_pylist()
     return rows
