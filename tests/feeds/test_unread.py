@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.feeds.reads.unread_items import is_unread, unread
+from millstream.feeds.reads.answers import is_unread, unread
 from millstream.messages.feeds import Unread
 
 START = 1_700_000_000_000_000

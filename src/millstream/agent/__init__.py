@@ -10,7 +10,7 @@ The agent needs no Spark, no JVM, and no library but msgspec.
 - `network`: connects the parts that send and receive
 - `limits`, `memory`: when reading pauses
 - `state`, `job_status`: the agent's folder on disk, and the status in it
-- `log_notices`, `summary`: messages to the user while the agent runs, and at its end
+- `log_notices`: messages to the user while the agent runs
 
 `log/`, the files and their lines:
 
@@ -39,5 +39,5 @@ The agent needs no Spark, no JVM, and no library but msgspec.
 `tree/`, with other agents:
 
 - `active_panes`, `parent`, `parent_server`: an agent that merges the panes of others
-- `membership`, `addresses`: a member of the tree that the root builds
+- `membership`: a member of the tree that the root builds
 """

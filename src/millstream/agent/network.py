@@ -21,10 +21,9 @@ from millstream.agent.delivery.wire import Answer, ServerWire, Way, answer_of, r
 from millstream.agent.job_host import JobHost
 from millstream.agent.job_status import SendingStatus
 from millstream.agent.options import AgentOptions
-from millstream.agent.tree.addresses import advertised
 from millstream.agent.tree.membership import ANSWER_WITHIN, Membership
 from millstream.agent.tree.parent import Parent
-from millstream.agent.tree.parent_server import ChildRequest, ParentServer
+from millstream.agent.tree.parent_server import ChildRequest, ParentServer, advertised
 from millstream.errors import CommandError
 from millstream.trees.messages import JobTicket, NewsQuestion
 from millstream.trees.tree_member import TreeMember

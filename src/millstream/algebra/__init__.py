@@ -23,8 +23,8 @@ error: `distinct`, `quantiles`, `top` without `by`. The reasons for the choice o
 docs/design/2026-11-15-sketches.md.
 
 `totals` has count, sum, mean and variance, `extremes` min and max; the others have modules of their
-own. `field_picker` picks what they are given, `exact` adds without rounding, `sums_by_key` does so
-for many keys at once, and `buckets` counts by bucket.
+own. `field_picker` picks what they are given, `exact` adds without rounding, also for many keys
+at once, and `buckets` counts by bucket.
 """
 
 from collections.abc import Callable

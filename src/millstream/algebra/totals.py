@@ -22,6 +22,7 @@ from millstream.algebra.exact import (
     shown,
     square,
     subtract,
+    sums_by_key,
 )
 from millstream.algebra.field_picker import (
     Of,
@@ -30,7 +31,6 @@ from millstream.algebra.field_picker import (
     number_picker,
     plain_field,
 )
-from millstream.algebra.sums_by_key import sums_by_key
 from millstream.model.algebra import Algebra
 
 Mean = tuple[int, Exact]

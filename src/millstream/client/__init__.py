@@ -3,8 +3,7 @@
 client        the calls
 async_client  the same calls for asyncio
 feeds         the calls for feeds
-feed_values   results of the calls for feeds, beside the server's messages
-values        results of the other calls, beside the server's messages
+values        results of the calls, beside the server's messages
 batches       events as NDJSON bodies
 wire          HTTP to one or several servers: requests, retries, errors
 event_stream  server-sent events over as many connections as it takes
@@ -13,9 +12,8 @@ sse           parses server-sent events
 
 from millstream.client.async_client import AsyncClient, AsyncFeeds
 from millstream.client.client import DEFAULT_URL, Client
-from millstream.client.feed_values import FeedsSent, Live
 from millstream.client.feeds import FeedsClient
-from millstream.client.values import Gap, Record, Refused, Sent, Slate
+from millstream.client.values import FeedsSent, Gap, Live, Record, Refused, Sent, Slate
 from millstream.messages.feeds import FeedPage, Follow, Item, Unread
 from millstream.messages.letters import Retried
 

@@ -18,8 +18,7 @@ from uuid import uuid4
 
 from millstream.client.batches import batches, encoded
 from millstream.client.event_stream import listen
-from millstream.client.feed_values import FeedsSent, Live
-from millstream.client.values import Refused
+from millstream.client.values import FeedsSent, Live, Refused
 from millstream.client.wire import Wire, path_of, target
 from millstream.errors import ClientError
 from millstream.messages.feeds import (

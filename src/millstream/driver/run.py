@@ -11,13 +11,13 @@ from millstream.actions.action_threads import carried_out
 from millstream.actions.address import addresses_of
 from millstream.actions.attempt import Policy
 from millstream.driver.driver import Driver, OnReport
-from millstream.driver.inputs.followed_logs import LogFollowing
 from millstream.driver.report import RunSummary
 from millstream.driver.runner import OpenRunner, Runner
 from millstream.driver.startup.addresses import check_places
 from millstream.driver.startup.background_start import BackgroundStart
 from millstream.driver.startup.leadership import stand_by
 from millstream.driver.startup.start import start
+from millstream.log.logs_follower import LogFollowing
 from millstream.log.stream_logs import PlaceLogs
 from millstream.model.app import AppDefinition
 from millstream.places.place_address import place_at

@@ -17,7 +17,7 @@ query             the tables and the pending_records that a request needs
 candidates        stored posts, of which visible_rows may be shown; references resolves those that
                   stand for a post of another producer
 stream_merge      global coherency: the first posts of several streams; diversity: per-producer
-answers           a page, with unread_items and a cursor
+answers           a page, with the count of unread items and a cursor
 """
 
 from millstream.feeds.feeds import Feeds

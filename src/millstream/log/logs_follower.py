@@ -7,12 +7,13 @@ often while nothing comes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from millstream.errors import MillstreamError, PlaceError
 from millstream.log.mirror import LogMirror
+from millstream.log.stream_logs import PlaceLogs
 from millstream.places.place import Place, folders_in
 
 LOOK_SECONDS = 0.05
@@ -98,3 +99,33 @@ def bring_logs(
     for stream in streams:
         with closing(LogMirror(place, stream, folder / stream, record=record)) as mirror:
             mirror.retain()
+
+
+class LogFollowing:
+    """A context manager that follows the logs of some streams, for the run that reads them.
+
+    The driver notices what comes as it does with a local log: the kernel reports that files have
+    changed (`input_watch`). So no batch waits for a request to the place.
+    """
+
+    def __init__(self, logs: PlaceLogs, streams: Sequence[str], say: Callable[[str], None]) -> None:
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(
+                target=follow_log,
+                args=(logs.mirror(stream), self._stop, say),
+                name=f"follow {stream}",
+                daemon=True,
+            )
+            for stream in streams
+        ]
+
+    def __enter__(self) -> LogFollowing:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()

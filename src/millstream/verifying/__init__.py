@@ -8,8 +8,7 @@ records          small files with a checksum: store.json, epoch, progress, app.j
 shards           the shards: every row, in a child process, and the fence files
 row_consistency  the content of rows: slates, tables, timers and waiting events agree
 room             the order of slates of updates with limited room
-logs             event logs
-missing_logs     event logs that the committed batches need
+logs             event logs, and that those exist which the committed batches need
 sources          the logs of files taken in
 staged_output    output that is not published yet
 output_folders   what sinks have written outside of the store

@@ -1,4 +1,5 @@
-"""Checks event logs: every segment, block, tag and reader, and the file `end`."""
+"""Checks event logs: every segment, block, tag and reader, and the file `end`; and that logs exist
+which committed batches have read from or written to."""
 
 from __future__ import annotations
 
@@ -8,13 +9,19 @@ from pathlib import Path
 
 import msgspec
 
-from millstream.counted_nouns import counted
-from millstream.errors import LogError
+from millstream.counted_nouns import counted, verb
+from millstream.description import read_description
+from millstream.errors import LogError, StoreError
+from millstream.letters.retry_log import RETRIED
 from millstream.log.blocks import BadBlock, holds_a_block, walk
-from millstream.log.readers import read_committed_by
+from millstream.log.readers import knows, read_committed_by
 from millstream.log.segments import Segment, list_segments, read_end
-from millstream.verifying.findings import Findings
+from millstream.stores.home import Facts, log_of
+from millstream.stores.progress import Progress
+from millstream.verifying.findings import COPY, Findings
 
+LOG = "log:"
+START = "begin a new store with --store: this one does not start with a log that does not know it"
 WHOLE = "restore the log's folder from a copy, or move it away to begin a new log"
 TAIL = "start what writes to it: an append that was never acknowledged is then cut off"
 
@@ -95,3 +102,35 @@ def _check_segment(
     finally:
         os.close(file)
     return position
+
+
+def check_missing_logs(store: Path, facts: Facts, progress: Progress, findings: Findings) -> None:
+    """Report missing logs that the committed batches have read from or written to."""
+    try:
+        description = read_description(store)
+    except (StoreError, ValueError):
+        return  # `records` reports the damaged description
+    if description is None:
+        return
+    for source in description.sources:
+        taken = progress.sources.get(source.name)
+        address = source.address or ""
+        if taken is None or taken.position is None or not address.startswith(LOG):
+            continue
+        log = store / address.removeprefix(LOG)
+        reader = f"{facts.app}-{facts.id[:8]}-{source.name}"
+        if not log.is_dir():
+            findings.add(log, "is missing, and records of the source were taken from it", COPY)
+        elif not knows(log, reader):
+            wrong = "is missing: the log does not know that the store has read it"
+            findings.add(log / "readers" / f"{reader}.json", wrong, f"{COPY}; or {START}")
+    retried = progress.sources.get(RETRIED)
+    if retried is not None and retried.position is not None and not log_of(store, RETRIED).is_dir():
+        findings.add(log_of(store, RETRIED), "is missing, and letters were given from it", COPY)
+    written = {stream: progress.emitted.get(stream, 0) for stream in description.outputs}
+    written |= {"late": progress.late, "deadletters": progress.dead_letters}
+    for stream, count in written.items():
+        log = log_of(store, stream)
+        if count and not log.is_dir():
+            records = f"{counted(count, 'record')} {verb(count, 'was', 'were')}"
+            findings.add(log, f"is missing, and {records} written to it", COPY)

@@ -10,8 +10,7 @@ from millstream.stores.home import Home
 from millstream.stores.shared.mirror_record import read_mirror
 from millstream.stores.soft import read_committed
 from millstream.verifying.findings import Findings
-from millstream.verifying.logs import check_logs
-from millstream.verifying.missing_logs import check_missing_logs
+from millstream.verifying.logs import check_logs, check_missing_logs
 from millstream.verifying.output_folders import check_outputs
 from millstream.verifying.records import check_records
 from millstream.verifying.row_consistency import Meaning

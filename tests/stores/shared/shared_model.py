@@ -15,7 +15,7 @@ from millstream.stores.contract import Changes, ChangesRef, Fence, Store
 from millstream.stores.home import Facts
 from millstream.stores.progress import Progress
 from millstream.stores.read_rows import ReadRows
-from millstream.stores.shared.changes_pack import write_pack
+from millstream.stores.shared.changes_object import write_pack
 from millstream.stores.shared.commit_log import CommitLog
 from millstream.stores.shared.commit_record import CommitRecord, StoreState, state_of
 from millstream.stores.shared.copies import Copies

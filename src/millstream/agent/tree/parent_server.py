@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import BoundedSemaphore, Thread
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from millstream.agent.delivery.bodies import LONGEST
 from millstream.agent.delivery.outbox import GROUP_BYTES
@@ -30,6 +31,7 @@ BODIES = 4
 SMALL = 64 << 10
 """Bodies up to this size are read without that limit: a question for news, or a hello, may wait for
 its answer, and must not hold up others."""
+ANYWHERE = ("0.0.0.0", "::")
 SHORTEST_TOKEN = 16
 SILENCE = 60.0
 """Seconds of silence after which a connection is closed."""
@@ -234,3 +236,36 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def advertised(place: tuple[str, int], secure: bool, root: str) -> str:
+    """Returns the URL of a server that listens at `place`.
+
+    If it listens on all addresses, the URL has the address from which this machine reaches the
+    root.
+
+    >>> advertised(("127.0.0.1", 8480), False, "http://root:8470")
+    'http://127.0.0.1:8480'
+    """
+    host, port = place
+    if host in ANYWHERE:
+        host = towards(root)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if secure else 'http'}://{shown}:{port}"
+
+
+def towards(root: str) -> str:
+    """Returns the address that this machine's packets to the root come from. Sends none."""
+    parts = urlsplit(root)
+    try:
+        family, kind, _, _, target = socket.getaddrinfo(
+            parts.hostname, parts.port or 80, type=socket.SOCK_DGRAM
+        )[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(target)
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise CommandError(
+            f"--serve: the address of this machine towards {root} cannot be found: "
+            f"{error.strerror or error}; say how others reach it with --advertise URL"
+        ) from None

@@ -19,7 +19,7 @@ from millstream.errors import MillstreamError
 from millstream.places.host_cache import cache_folder
 from millstream.stores.contract import Store
 from millstream.stores.progress import Progress
-from millstream.stores.shared.changes_pack import write_pack
+from millstream.stores.shared.changes_object import write_pack
 from millstream.stores.shared.copies import Copies
 from millstream.stores.shared.manifest import ChangesSegment, PackRef
 from millstream.stores.shared.shared_home import SharedHome

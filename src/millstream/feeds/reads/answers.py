@@ -30,10 +30,9 @@ from millstream.feeds.policy.sides import ratio_of_consumer
 from millstream.feeds.reads.cursor import Cursor, Direction, Diverse, from_and_including
 from millstream.feeds.reads.diversity import DiverseQuery
 from millstream.feeds.reads.query import FeedQuery
-from millstream.feeds.reads.unread_items import is_unread, unread
 from millstream.feeds.records import LATEST
 from millstream.feeds.stored_rows import ProducerMeta, read_row
-from millstream.messages.feeds import FeedPart, Item, LeftOut, PairReason
+from millstream.messages.feeds import FeedPart, Item, LeftOut, PairReason, Unread
 from millstream.model.duration import microseconds, shown_duration
 from millstream.nearest import did_you_mean
 
@@ -52,6 +51,8 @@ Age = Annotated[
     ),
 ]
 """A duration that is not 0."""
+MOST_UNREAD = 1_000
+"""The maximum count of unread items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,3 +289,22 @@ def _duration(text: str | None, default: int) -> int:
             f"t must be a duration such as '7d' or '1h30m', and not 0; got {text!r}"
         ) from error
     return min(max(1, duration), LATEST - 1)
+
+
+def unread(query: FeedQuery, most: int = MOST_UNREAD) -> Unread:
+    """Counts the items newer than the post up to which the consumer has read, up to `most`.
+
+    A consumer reports that post with a record of kind `seen`, which only ever moves forward. For a
+    consumer that has never reported one, all items are counted, and none is marked as read or
+    unread. With either coherency, the count covers the items that global coherency shows: if only
+    some posts of a producer are shown, all of its unread posts count.
+    """
+    seen = query.seen()
+    # Without a marker, any `most` items would do; the newest ones are cheap, since they are pushed.
+    page = query.older(None, most) if seen is None else query.newer(seen, most)
+    return Unread(len(page.items), page.more)
+
+
+def is_unread(item: Item, seen: Position | None) -> bool | None:
+    """True if an item is unread; None if the consumer never reported how far it has read."""
+    return None if seen is None else item.position > seen

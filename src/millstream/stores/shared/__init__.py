@@ -1,6 +1,6 @@
 """The shared store: all durable data is in a place; hosts work on copies of it (docs/design).
 
-changes_object    the rows that a task changed, as an object of the place; changes_pack: many in one
+changes_object    the rows that a task changed, as an object of the place; packs of many
 manifest          the objects that make up each shard: bases, packs, changes
 commit_record     the content of a commit
 commit_log        reads and creates commits

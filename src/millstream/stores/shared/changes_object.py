@@ -9,7 +9,8 @@ their own, since they are read without the rest of their object, and frames are 
 to object.
 
 A pack is an object of the same form with the frames of many batches, by shard and then in the order
-in which they must be applied. Packing copies frames without parsing them.
+in which they must be applied, so that restoring a shard needs few reads. Packing copies frames
+without parsing them.
 
 A frame names the object that it was first written to. That name distinguishes the attempts of a
 batch (see `copies`), and is kept when the frame is packed.
@@ -19,15 +20,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 from zlib import crc32
 
 import msgspec
 
 from millstream.errors import PlaceDamaged
+from millstream.places.place import Place, persistent, read, sealed
 from millstream.stores.contract import Changes
+from millstream.stores.shared.manifest import ChangesSegment, PackRef
 
 _LENGTH = struct.Struct("<I")
 _FRAME = struct.Struct("<II")
+AT_ONCE = 8
+PATIENCE = 60.0
 HEAD_GUESS = 4_096
 """Bytes that are read first of an object, to find its head."""
 
@@ -168,3 +175,25 @@ def _encoded(frame: ChangeFrame) -> bytes:
 def _sorted(changes: Changes) -> FunctionRows:
     keys = sorted(changes)
     return FunctionRows(keys, [changes[key] for key in keys])
+
+
+def write_pack(
+    place: Place, segments: Sequence[ChangesSegment], patience: float = PATIENCE
+) -> PackRef:
+    """Put the content of consecutive segments into one object."""
+
+    def content(segment: ChangesSegment) -> bytes:
+        data = persistent(lambda: read(place, segment.name), patience)
+        if data is None:
+            raise PlaceDamaged(
+                f"{place.address}/{segment.name}: is missing, and a commit names it; restore it "
+                "from a copy or an earlier version of the bucket"
+            )
+        return data
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        whole = packed([*pool.map(content, segments)])
+    name = f"packs/{segments[0].first:012d}-{segments[-1].last:012d}/{uuid4().hex[:12]}"
+    data = sealed(name, whole)
+    persistent(lambda: place.put(name, data), patience)
+    return PackRef(name, len(data), [segment.name for segment in segments])
