@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from millstream.trees import news_board
 from millstream.trees.messages import News, NewsQuestion
-from millstream.trees.news_board import NewsBoard
-from millstream.trees.news_inquiry import NewsInquiry
+from millstream.trees.news_board import NewsBoard, NewsInquiry
 
 NODES = ("a", "b", "c")
 

@@ -18,7 +18,7 @@
                    clock and horizon; seat_plan: the hosts of its tasks
     inputs/        source_inputs reads a source's records, kafka_input those of a topic;
                    topic_chunks: a task's part of it; input_watch notices new ones;
-                   input_shares: who reads what; jump_filter, dead_input: records that look wrong
+                   input_shares: who reads what; jump_filter: times that look wrong
     outputs/       publisher publishes staged output to the sinks; output_sinks, table_sinks: the
                    sink of an address; sink_retry retries one that fails
     durability/    disk_flush flushes several batches to disk together; shared_flush, base_writer:

@@ -1,4 +1,6 @@
-"""The news of one job. The cost of an answer depends on what is new to the agent that asks.
+"""The news of one job, and the questions for it.
+
+The cost of an answer depends on what is new to the agent that asks.
 
 DESIGN
 ------
@@ -16,7 +18,7 @@ A board never says that a pane was accepted when it was not.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -224,3 +226,34 @@ def _keep(windows: dict[int, Any]) -> None:
 
 def _ranges(known: Ranges) -> list[tuple[int, int]]:
     return [(int(first), int(until)) for first, until in known]
+
+
+class NewsInquiry:
+    """The questions of one agent about one job."""
+
+    def __init__(self) -> None:
+        self._of = ""
+        self._life = ""
+        self._after: int | None = None
+        self._nodes: frozenset[str] = frozenset()
+        """The nodes whose panes were asked for up to `_after`."""
+
+    def question(self, board: str, nodes: Collection[str], wait: float) -> NewsQuestion:
+        """Returns the next question to the board called `board`, on behalf of these nodes."""
+        if board != self._of:
+            self._of, self._life, self._after, self._nodes = board, "", None, frozenset()
+        new = [node for node in nodes if node not in self._nodes]
+        if new or self._after is None:
+            return NewsQuestion(sorted(new if self._after is not None else nodes))
+        return NewsQuestion(sorted(nodes), self._life, self._after, wait)
+
+    def heard(self, question: NewsQuestion, news: News) -> None:
+        """Take the answer to a question."""
+        if question.after is None:
+            kept = self._nodes if news.life == self._life else frozenset[str]()
+            self._nodes = kept | frozenset(question.nodes)
+            if self._after is not None and news.life == self._life:
+                return  # the question was only for new nodes: the others keep their number
+        else:
+            self._nodes = frozenset(question.nodes)
+        self._life, self._after = news.life, news.next

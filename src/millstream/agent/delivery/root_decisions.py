@@ -29,8 +29,7 @@ from millstream.agent.delivery.ways import Ways
 from millstream.agent.delivery.wire import SILENT, Answer, ServerWire, job_path
 from millstream.retry_pause import LONGEST_HEEDED
 from millstream.trees.messages import LONGEST_WAIT, News, NewsQuestion
-from millstream.trees.news_board import MOST_OPEN, NewsBoard
-from millstream.trees.news_inquiry import NewsInquiry
+from millstream.trees.news_board import MOST_OPEN, NewsBoard, NewsInquiry
 from millstream.windows.placed import PlacedJob
 
 EVERY = 0.5
