@@ -37,12 +37,7 @@ from millstream.columnar.arrow_arrays import (
 )
 from millstream.columnar.line_layout import LineLayout
 from millstream.errors import FunctionError
-from millstream.model.batch_update import (
-    EVENT_COLUMNS,
-    SLATE_COLUMNS,
-    FieldColumn,
-    table_columns,
-)
+from millstream.model.batch_update import EVENT_COLUMNS, SLATE_COLUMNS, FieldColumn, table_columns
 from millstream.model.event import Event
 from millstream.model.function import Update
 

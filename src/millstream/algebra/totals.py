@@ -24,13 +24,7 @@ from millstream.algebra.exact import (
     subtract,
     sums_by_key,
 )
-from millstream.algebra.field_picker import (
-    Of,
-    gathering_numbers,
-    given,
-    number_picker,
-    plain_field,
-)
+from millstream.algebra.field_picker import Of, gathering_numbers, given, number_picker, plain_field
 from millstream.model.algebra import Algebra
 
 Mean = tuple[int, Exact]

@@ -29,21 +29,9 @@ from millstream.messages.letters import (
     Retried,
     RetryQuestion,
 )
-from millstream.messages.slates import (
-    SlateAnswer,
-    SlateEvent,
-    SlateLine,
-    SlatePage,
-    UpdatesAnswer,
-)
+from millstream.messages.slates import SlateAnswer, SlateEvent, SlateLine, SlatePage, UpdatesAnswer
 from millstream.messages.status import Status
-from millstream.messages.streams import (
-    PostAnswer,
-    RecordGap,
-    RecordPage,
-    StreamRow,
-    StreamsAnswer,
-)
+from millstream.messages.streams import PostAnswer, RecordGap, RecordPage, StreamRow, StreamsAnswer
 
 T = TypeVar("T")
 Progress = Callable[[Sent], None]

@@ -15,13 +15,7 @@ from millstream.driver.driver import OnReport
 from millstream.driver.job import BatchJob, Row
 from millstream.driver.job_store import close_stores
 from millstream.driver.report import RunSummary
-from millstream.driver.stages import (
-    first_stage,
-    first_tasks,
-    layer_stage,
-    reports_in,
-    whole_batch,
-)
+from millstream.driver.stages import first_stage, first_tasks, layer_stage, reports_in, whole_batch
 from millstream.engine.horizon import Lane
 from millstream.engine.plan import Plan
 from millstream.engine.progress import Report

@@ -21,14 +21,7 @@ from millstream.elements.element_functions import (
     Schedule,
     Timing,
 )
-from millstream.elements.event_keys import (
-    OWN,
-    Attribute,
-    Keying,
-    Keys,
-    attributes_of,
-    keyed_stream,
-)
+from millstream.elements.event_keys import OWN, Attribute, Keying, Keys, attributes_of, keyed_stream
 from millstream.errors import DefinitionError
 from millstream.model.app import AppDefinition
 from millstream.model.duration import Duration, microseconds

@@ -28,12 +28,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from millstream.columnar.arrow_arrays import (
-    Integers,
-    bytes_array,
-    integer_array,
-    text_array,
-)
+from millstream.columnar.arrow_arrays import Integers, bytes_array, integer_array, text_array
 from millstream.engine.laid_values import LaidValues, in_turn
 from millstream.model.event import Event
 

@@ -24,13 +24,7 @@ from typing import Any
 
 from millstream.errors import DefinitionError
 from millstream.feeds.options import FeedOptions
-from millstream.feeds.records import (
-    KINDS,
-    OF_CONSUMER,
-    OF_PRODUCER,
-    ConsumerRecord,
-    read_record,
-)
+from millstream.feeds.records import KINDS, OF_CONSUMER, OF_PRODUCER, ConsumerRecord, read_record
 from millstream.feeds.updates.consumers import Consumers
 from millstream.feeds.updates.fanouts import FanOuts
 from millstream.feeds.updates.producers import Calming, Producers

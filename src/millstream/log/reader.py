@@ -26,14 +26,7 @@ from millstream.errors import LogError
 from millstream.log.blocks import HEADER_BYTES, BadBlock, Header, Tag, decode_header, walk
 from millstream.log.marks import Marks
 from millstream.log.readers import commit, knows
-from millstream.log.segments import (
-    Segment,
-    damaged,
-    list_segments,
-    read_end,
-    unreadable,
-    unwritten,
-)
+from millstream.log.segments import Segment, damaged, list_segments, read_end, unreadable, unwritten
 
 NOWHERE = [0, 0]
 """The position where every log begins."""

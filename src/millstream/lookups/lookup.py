@@ -38,12 +38,7 @@ from millstream.errors import (
     LookupRefused,
 )
 from millstream.lookups.answer_codec import encode_answer
-from millstream.lookups.backends import (
-    Backend,
-    FunctionBackend,
-    SqliteBackend,
-    database_backend,
-)
+from millstream.lookups.backends import Backend, FunctionBackend, SqliteBackend, database_backend
 from millstream.model.duration import SECOND, Duration, microseconds, shown_duration
 from millstream.model.function import check_arguments, check_name
 from millstream.retry_pause import doubled

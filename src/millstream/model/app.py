@@ -38,14 +38,7 @@ from millstream.model.slate import check_slate_type, declared_value
 from millstream.model.source import KeyOf, Source, TimeOf, declared
 from millstream.model.stream import ChangeOutput, Stream, StreamOrder
 from millstream.model.text_form import text_form
-from millstream.model.workflow import (
-    CHANGES,
-    SLATE_LIMIT,
-    SLATE_WARN,
-    OnError,
-    Order,
-    Workflow,
-)
+from millstream.model.workflow import CHANGES, SLATE_LIMIT, SLATE_WARN, OnError, Order, Workflow
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -26,14 +26,7 @@ from math import inf
 
 import msgspec
 
-from millstream.trees.messages import (
-    Hello,
-    HelloAnswer,
-    JobTicket,
-    Member,
-    Orders,
-    Seat,
-)
+from millstream.trees.messages import Hello, HelloAnswer, JobTicket, Member, Orders, Seat
 from millstream.trees.tree_placement import EVERY, LEASE
 
 SOONEST = 0.5

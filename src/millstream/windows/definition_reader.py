@@ -12,10 +12,7 @@ import msgspec
 
 from millstream.algebra import BUILT_IN
 from millstream.errors import InputError, MillstreamError
-from millstream.windows.definition import (
-    FidelityDefinition,
-    JobDefinition,
-)
+from millstream.windows.definition import FidelityDefinition, JobDefinition
 from millstream.windows.fidelity import FIDELITIES, Fidelity
 from millstream.windows.field_map import FieldMap
 from millstream.windows.job import Job

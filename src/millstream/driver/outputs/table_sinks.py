@@ -10,13 +10,7 @@ from millstream.model.slate import Table
 from millstream.sinks.cassandra_table import cassandra_sink
 from millstream.sinks.postgres_table import postgres_sink
 from millstream.sinks.sqlite_table import sqlite_sink
-from millstream.sinks.table_layout import (
-    ENTRIES,
-    LATEST,
-    TableLayout,
-    event_layout,
-    slate_layout,
-)
+from millstream.sinks.table_layout import ENTRIES, LATEST, TableLayout, event_layout, slate_layout
 from millstream.sinks.tables import TableSink
 from millstream.sources.address import SQLITE, Address
 

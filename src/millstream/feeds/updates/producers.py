@@ -47,15 +47,7 @@ from millstream.feeds.messages import (
     UnderWay,
     Unfollowed,
 )
-from millstream.feeds.names import (
-    META,
-    after,
-    class_text,
-    entry,
-    parts,
-    post_entry,
-    prefix,
-)
+from millstream.feeds.names import META, after, class_text, entry, parts, post_entry, prefix
 from millstream.feeds.options import FeedOptions
 from millstream.feeds.policy.rates import ALWAYS, MOST, NEVER, Rate
 from millstream.feeds.policy.sides import Side, lowest_pushed_class

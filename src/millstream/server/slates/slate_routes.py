@@ -18,13 +18,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from millstream.messages.slates import (
-    SlateAnswer,
-    SlateLine,
-    SlatePage,
-    UpdateRow,
-    UpdatesAnswer,
-)
+from millstream.messages.slates import SlateAnswer, SlateLine, SlatePage, UpdateRow, UpdatesAnswer
 from millstream.nearest import did_you_mean
 from millstream.server.http.answers import Refusal, Written, json_answer
 from millstream.server.http.paths import Route, query, segment, whole_number

@@ -29,12 +29,7 @@ from millstream.messages.jobs import WindowCoverage
 from millstream.windows.accounts import WindowAccount, window_entry
 from millstream.windows.board.board_counts import BoardCounts, Change
 from millstream.windows.board.board_meta import BoardMeta
-from millstream.windows.board.node_places import (
-    UNHEARD,
-    NodePlace,
-    NodePlaces,
-    carried_over,
-)
+from millstream.windows.board.node_places import UNHEARD, NodePlace, NodePlaces, carried_over
 from millstream.windows.board.pane_marks import PaneMarks, state_of, with_late
 from millstream.windows.board.quiet_windows import put as put_quiet
 from millstream.windows.board.quiet_windows import quiet_marks

@@ -5,12 +5,7 @@ from __future__ import annotations
 from msgspec.structs import astuple
 
 from millstream.model.slate import Table
-from millstream.windows.accounts import (
-    NodeAccount,
-    account,
-    account_in,
-    account_of,
-)
+from millstream.windows.accounts import NodeAccount, account, account_in, account_of
 from millstream.windows.board.scoreboard import Scoreboard
 from millstream.windows.panes.pane_ledger import PanePart
 

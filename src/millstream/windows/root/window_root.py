@@ -42,9 +42,7 @@ from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
 from millstream.model.function import takes
 from millstream.model.slate import Table
 from millstream.trees.messages import ToldRecord
-from millstream.windows.accounts import (
-    WindowAccount,
-)
+from millstream.windows.accounts import WindowAccount
 from millstream.windows.board.missing_panes import Missing, missing_of
 from millstream.windows.board.quiet_windows import panes_needed, quiet_ranges
 from millstream.windows.board.scoreboard import Scoreboard
