@@ -52,10 +52,7 @@ class LiveLines:
     """The display. `title` is called at each refresh, because the address is known later."""
 
     def __init__(
-        self,
-        title: Callable[[], str],
-        clock: Callable[[], float],
-        console: Console | None = None,
+        self, title: Callable[[], str], clock: Callable[[], float], console: Console | None = None
     ) -> None:
         from rich.console import Console
         from rich.live import Live as RichLive

@@ -194,11 +194,7 @@ def _check_methods(element: ElementBase, where: str) -> None:
 
 
 def _schedule(
-    element: ElementBase,
-    every: Duration | None,
-    events: int | None,
-    clock: Any,
-    where: str,
+    element: ElementBase, every: Duration | None, events: int | None, clock: Any, where: str
 ) -> Schedule:
     kind = type(element)
     period = None if every is None else microseconds(every, f"{where}: every")

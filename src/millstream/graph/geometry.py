@@ -27,9 +27,7 @@ ROLES = {"s": "source", "f": "function", "o": "output", "p": "part"}
 
 
 def geometry(
-    workflow: Workflow,
-    addresses: Mapping[str, str] | None = None,
-    folded: Collection[str] = (),
+    workflow: Workflow, addresses: Mapping[str, str] | None = None, folded: Collection[str] = ()
 ) -> dict[str, Any]:
     """Returns the drawing of a workflow. `addresses` has the destinations of outputs. Each part in
     `folded` is one node."""

@@ -45,9 +45,7 @@ class Layout:
 
 
 def lay_out(
-    workflow: Workflow,
-    addresses: Mapping[str, str] | None = None,
-    folded: Collection[str] = (),
+    workflow: Workflow, addresses: Mapping[str, str] | None = None, folded: Collection[str] = ()
 ) -> Layout:
     """Lays out a workflow. `addresses` has the destinations of outputs. Each part in `folded` is
     one box."""

@@ -284,11 +284,7 @@ class AppDefinition:
         self._retired += names
 
     def aggregate(
-        self,
-        *subscribes: str,
-        algebra: Algebra,
-        name: str,
-        ttl: Duration | None = None,
+        self, *subscribes: str, algebra: Algebra, name: str, ttl: Duration | None = None
     ) -> None:
         """Declare an update whose slates are the merge of their events under `algebra`.
 

@@ -74,12 +74,7 @@ class Bad(NamedTuple):
 
 
 def bad_record(
-    line: int,
-    record: bytes,
-    error: str,
-    form: RecordForm,
-    key: str = "",
-    stamp: int | None = None,
+    line: int, record: bytes, error: str, form: RecordForm, key: str = "", stamp: int | None = None
 ) -> Bad:
     """Returns the `Bad` of a record, whole if it is short enough.
 

@@ -47,12 +47,7 @@ _TYPES: dict[ColumnKind, str] = {
 
 
 def sqlite_sink(
-    path: str,
-    query: str,
-    name: str,
-    layout: TableLayout = LATEST,
-    *,
-    wait: float = WAIT_SECONDS,
+    path: str, query: str, name: str, layout: TableLayout = LATEST, *, wait: float = WAIT_SECONDS
 ) -> TableSink:
     """Returns the sink of an output; creates the file and the table, so that they can be read at
     once."""

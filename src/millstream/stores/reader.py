@@ -65,10 +65,7 @@ class SlateReader:
     """
 
     def __init__(
-        self,
-        store: Path,
-        home: Home | None = None,
-        committed: Callable[[], int] | None = None,
+        self, store: Path, home: Home | None = None, committed: Callable[[], int] | None = None
     ) -> None:
         self._home = home or Home.open(Path(store))
         self._committed = committed or self._home.committed
@@ -111,12 +108,7 @@ class SlateReader:
         return self._get(update, key, _written, batch)
 
     def scan(
-        self,
-        update: str,
-        *,
-        prefix: str = "",
-        after: str | None = None,
-        limit: int | None = None,
+        self, update: str, *, prefix: str = "", after: str | None = None, limit: int | None = None
     ) -> Iterator[StoredSlate]:
         """Slates in key order over all shards, of keys with the prefix and greater than `after`."""
         with self._scanned(update, prefix, after, _decoded) as (_, slates):

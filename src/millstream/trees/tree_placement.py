@@ -67,13 +67,7 @@ class _SeatedAgent:
 class TreePlacement:
     """The seats of all agents. Times are in seconds that only go forward."""
 
-    def __init__(
-        self,
-        first: int,
-        *,
-        fan_out: int = FAN_OUT,
-        deepest: int = DEEPEST,
-    ) -> None:
+    def __init__(self, first: int, *, fan_out: int = FAN_OUT, deepest: int = DEEPEST) -> None:
         """`first` is the number of the first seat. It must be higher than any number that an
         earlier root has given: use the wall time in microseconds."""
         self._first = self._next = max(1, first)

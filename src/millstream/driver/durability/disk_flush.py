@@ -127,12 +127,7 @@ class Flushing:
         return passed * 1e6 >= self._interval or len(progress.unpublished) >= MOST_BATCHES
 
     def flush(
-        self,
-        progress: Progress,
-        publisher: Publisher,
-        *,
-        ended: bool = False,
-        again: bool = False,
+        self, progress: Progress, publisher: Publisher, *, ended: bool = False, again: bool = False
     ) -> None:
         """Flushes up to `progress`, and publishes.
 

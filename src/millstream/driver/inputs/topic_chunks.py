@@ -13,10 +13,7 @@ from millstream.sources.kafka_records import TopicRecordReader
 
 
 def topic_chunks(
-    topic: SourceTopic,
-    pieces: Iterable[SourceSplit],
-    opened: Callable[[], Intake],
-    clock: int,
+    topic: SourceTopic, pieces: Iterable[SourceSplit], opened: Callable[[], Intake], clock: int
 ) -> Iterator[tuple[SourceSplit, Intake, Chunk]]:
     """Yields chunks of the pieces, in the order in which the brokers send them.
 

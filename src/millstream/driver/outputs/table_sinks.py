@@ -38,11 +38,7 @@ def check_own_tables(sinks: Mapping[str, Address]) -> None:
 
 
 def opened_table(
-    name: str,
-    address: Address,
-    query: str,
-    slate: type | None = None,
-    value: type | None = None,
+    name: str, address: Address, query: str, slate: type | None = None, value: type | None = None
 ) -> TableSink:
     """Opens the table of an output.
 

@@ -269,12 +269,7 @@ class Body:
     """Receives a request's body; limits its size, each pause between pieces, and its total time."""
 
     def __init__(
-        self,
-        receive: Receive,
-        most: int,
-        timeout: float,
-        clock: Callable[[], float],
-        held: Held,
+        self, receive: Receive, most: int, timeout: float, clock: Callable[[], float], held: Held
     ) -> None:
         self._receive = receive
         self._most = most

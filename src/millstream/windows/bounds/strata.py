@@ -168,10 +168,7 @@ def _sample(
 
 
 def _joined(
-    job: Job,
-    samples: list[tuple[list[Unit], int]],
-    received: set[Unit],
-    manifests: Manifests,
+    job: Job, samples: list[tuple[list[Unit], int]], received: set[Unit], manifests: Manifests
 ) -> list[Stratum]:
     """Returns the strata of a node. Joins them if one has under two drawn panes."""
     strata = [_stratum(job, *sample, received, manifests) for sample in samples]
