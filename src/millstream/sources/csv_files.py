@@ -24,7 +24,7 @@ from millstream.model.letter_records import Bad, bad_record
 from millstream.model.path import is_unicode
 from millstream.model.text_form import TextForm
 from millstream.sources import line_blocks
-from millstream.sources.formats import CHUNK_RECORDS, Chunk, InputSplit, unreadable
+from millstream.sources.formats import CHUNK_RECORDS, Chunk, InputSplit, opened
 from millstream.sources.whole_files import unchanged, whole_file
 
 _NEVER = "is never closed"
@@ -48,11 +48,7 @@ class CsvFiles:
         return [InputSplit(path, 0, None)]
 
     def read(self, split: InputSplit) -> Iterator[Chunk]:
-        try:
-            file = open(split.path, "rb")  # noqa: SIM115  # only errors of opening are caught here
-        except OSError as error:
-            raise unreadable(split.path, error) from None
-        with file:
+        with opened(split.path) as file:
             whole = whole_file(file, split.path, self._form)
             if isinstance(whole, Bad):
                 yield Chunk([], None, [whole], None)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 from millstream.columnar.picked_fields import Picked
 from millstream.errors import InputError
@@ -114,6 +114,14 @@ def unreadable(path: str, error: OSError) -> InputError:
         f"file {path}: it was taken into a batch and must be readable; got: {reason}; "
         "make it readable and start again"
     )
+
+
+def opened(path: str, buffering: int = -1) -> IO[bytes]:
+    """Opens a file that was discovered."""
+    try:
+        return open(path, "rb", buffering=buffering)
+    except OSError as error:
+        raise unreadable(path, error) from None
 
 
 def given_up(taken: str) -> Bad:

@@ -27,7 +27,7 @@ from millstream.sources.formats import (
     InputSplit,
     is_gzip,
     line_splits,
-    unreadable,
+    opened,
 )
 from millstream.sources.json_arrays import array_chunks
 from millstream.sources.line_blocks import LinesBefore, blocks, first_line
@@ -42,6 +42,7 @@ class JsonLines:
 
     name = "json"
     look_back = 1 << 16
+    splits = staticmethod(line_splits)
 
     def units(self, path: str, size: int) -> int:
         if is_gzip(path):
@@ -49,19 +50,10 @@ class JsonLines:
         with open(path, "rb") as file:
             return 1 if _is_array(file) else max(1, size)
 
-    def splits(
-        self, path: str, size: int, units: int, start: int, stop: int, target_bytes: int
-    ) -> list[InputSplit]:
-        return line_splits(path, size, units, start, stop, target_bytes)
-
     def read(self, split: InputSplit, fields: Fields | None = None) -> Iterator[Chunk]:
         """Yields the records of a split. With `fields`, decodes only these where that is safe
         (`picked`)."""
-        try:
-            file = open(split.path, "rb", buffering=0)  # noqa: SIM115  # only errors of opening are caught here
-        except OSError as error:
-            raise unreadable(split.path, error) from None
-        with file:
+        with opened(split.path, buffering=0) as file:
             if split.start == 0 and split.stop is None:
                 yield from _read_whole(file, split.path, fields)
                 return

@@ -21,7 +21,7 @@ from millstream.sources.formats import (
     InputSplit,
     is_gzip,
     line_splits,
-    unreadable,
+    opened,
 )
 from millstream.sources.line_blocks import LinesBefore, blocks, first_line
 from millstream.sources.whole_files import unchanged, unfit, whole_file
@@ -32,6 +32,7 @@ class TextLines:
 
     name = "text"
     look_back = 1 << 16
+    splits = staticmethod(line_splits)
 
     def __init__(self, form: TextForm) -> None:
         self._form = form
@@ -40,17 +41,8 @@ class TextLines:
     def units(self, path: str, size: int) -> int:
         return 1 if is_gzip(path) or self._form.is_wide else max(1, size)
 
-    def splits(
-        self, path: str, size: int, units: int, start: int, stop: int, target_bytes: int
-    ) -> list[InputSplit]:
-        return line_splits(path, size, units, start, stop, target_bytes)
-
     def read(self, split: InputSplit) -> Iterator[Chunk]:
-        try:
-            file = open(split.path, "rb", buffering=0)  # noqa: SIM115  # only errors of opening are caught here
-        except OSError as error:
-            raise unreadable(split.path, error) from None
-        with file:
+        with opened(split.path, buffering=0) as file:
             if split.start == 0 and split.stop is None:
                 whole = whole_file(file, split.path, self._form)
                 if isinstance(whole, Bad):
