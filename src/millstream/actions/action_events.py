@@ -31,7 +31,8 @@ class _ActionJson(msgspec.Struct, frozen=True):
     bytes: msgspec.Raw | msgspec.UnsetType
 
 
-_row = msgspec.json.Decoder(ActionRow).decode
+decode_row = msgspec.json.Decoder(ActionRow).decode
+"""Decodes a line of an action's log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,3 @@ class ActionEvent:
         return msgspec.json.encode(
             _ActionJson(self.action, self.id, row.key, row.ts, row.value, row.bytes)
         )
-
-
-def decode_row(line: bytes) -> ActionRow:
-    """Decodes a line of an action's log."""
-    return _row(line)

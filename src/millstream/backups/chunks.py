@@ -26,7 +26,8 @@ FILE_BYTES: Final = 64 << 10
 PACK_BYTES: Final = 8 << 20
 Item = tuple[bytes, bytes]
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[tuple[bytes, bytes]]).decode
+rows_in = msgspec.msgpack.Decoder(list[Item]).decode
+"""Returns the rows in a chunk."""
 
 
 def chunk_id(content: bytes) -> ChunkId:
@@ -53,10 +54,6 @@ def row_chunks(rows: Iterable[Item]) -> Iterator[bytes]:
             chunk, size = [], 0
     if chunk:
         yield _encode(chunk)
-
-
-def rows_in(chunk: bytes) -> list[Item]:
-    return _decode(chunk)
 
 
 def file_chunks(content: bytes) -> Iterator[bytes]:

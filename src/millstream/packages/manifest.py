@@ -19,7 +19,8 @@ MOST_BYTES = 16 * MIB
 """The maximum size of a whole package."""
 MOST_FILES = 1_000
 MOST_PATH = 200
-_ENCODER = msgspec.json.Encoder(order="sorted")
+encoded = msgspec.json.Encoder(order="sorted").encode
+"""Returns the canonical encoding of a manifest or a signature."""
 
 
 class PackagedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,11 +58,6 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 Content = TypeVar("Content", PackageManifest, Signature)
-
-
-def encoded(content: PackageManifest | Signature) -> bytes:
-    """Returns the canonical encoding of a manifest or a signature."""
-    return _ENCODER.encode(content)
 
 
 def read_manifest(data: bytes) -> PackageManifest:

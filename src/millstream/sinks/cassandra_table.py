@@ -24,7 +24,7 @@ from millstream.databases.cassandra import Opened
 from millstream.databases.options import DatabaseOptions, quoted
 from millstream.errors import StoreError
 from millstream.sinks.table_layout import ColumnKind, TableLayout, TableRows
-from millstream.sinks.tables import RECORD, Noted, TableSink, check_owner, fitted
+from millstream.sinks.tables import RECORD, Noted, check_owner, fitted
 
 MOST_KEY = 60_000
 TOGETHER_ROWS = 30
@@ -51,15 +51,11 @@ _TYPES: dict[ColumnKind, str] = {
 }
 
 
-def cassandra_sink(options: DatabaseOptions, query: str, layout: TableLayout) -> TableSink:
-    """Returns the sink of an output."""
-    return TableSink(CassandraTable(options, query, layout), wait=True)
-
-
 class CassandraTable:
     """A table and the session that writes to it."""
 
     advice = "make sure that enough nodes run, can be reached and let this user write there"
+    is_passing = staticmethod(cassandra.is_passing)
 
     def __init__(self, options: DatabaseOptions, query: str, layout: TableLayout) -> None:
         cassandra.client(options.shown)
@@ -86,9 +82,6 @@ class CassandraTable:
         assert self._opened is not None
         self._send(self._opened, self._statements(rows))
         self._opened.session.execute(self._note, (batch + 1, batch, self._options.table))
-
-    def is_passing(self, error: Exception) -> bool:
-        return cassandra.is_passing(error)
 
     def close(self) -> None:
         opened, self._opened = self._opened, None

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.databases import postgres
 from millstream.databases.options import DatabaseOptions, quoted
 from millstream.sinks.table_layout import ColumnKind, TableLayout, TableRows, Values
-from millstream.sinks.tables import RECORD, Noted, TableSink, check_owner, fitted
+from millstream.sinks.tables import RECORD, Noted, check_owner, fitted
 
 if TYPE_CHECKING:
     import psycopg
@@ -59,15 +59,11 @@ _length, _long, _double = struct.Struct(">i").pack, struct.Struct(">iq").pack, s
 _pack_double = _double.pack
 
 
-def postgres_sink(options: DatabaseOptions, query: str, layout: TableLayout) -> TableSink:
-    """Returns the sink of an output."""
-    return TableSink(PostgresTable(options, query, layout), wait=True)
-
-
 class PostgresTable:
     """A table and the connection that writes to it."""
 
     advice = "make sure that the server runs, can be reached and lets this user write there"
+    is_passing = staticmethod(postgres.is_passing)
 
     def __init__(self, options: DatabaseOptions, query: str, layout: TableLayout) -> None:
         postgres.client(options.shown)
@@ -105,9 +101,6 @@ class PostgresTable:
                 f"UPDATE {self._record} SET batch = %s WHERE table_name = %s",
                 (batch, self._options.table),
             )
-
-    def is_passing(self, error: Exception) -> bool:
-        return postgres.is_passing(error)
 
     def close(self) -> None:
         connection, self._connection = self._connection, None

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from millstream.databases.options import CASSANDRA, POSTGRES, database_options
 from millstream.errors import DefinitionError
 from millstream.model.slate import Table
-from millstream.sinks.cassandra_table import cassandra_sink
-from millstream.sinks.postgres_table import postgres_sink
+from millstream.sinks.cassandra_table import CassandraTable
+from millstream.sinks.postgres_table import PostgresTable
 from millstream.sinks.sqlite_table import sqlite_sink
 from millstream.sinks.table_layout import ENTRIES, LATEST, TableLayout, event_layout, slate_layout
 from millstream.sinks.tables import TableSink
@@ -54,8 +54,9 @@ def opened_table(
         layout = event_layout(value, where, typed=options.typed)
     else:
         layout = _changes_layout(slate, where, typed=options.typed)
-    make = postgres_sink if address.format == POSTGRES else cassandra_sink
-    return make(options, query, layout)
+    if address.format == POSTGRES:
+        return TableSink(PostgresTable(options, query, layout), wait=True)
+    return TableSink(CassandraTable(options, query, layout), wait=True)
 
 
 def _changes_layout(slate: type, where: str, *, typed: bool) -> TableLayout:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from types import TracebackType
+from typing import Any
 from uuid import uuid4
 
 from millstream.driver.batch_plan.planner import Planner
@@ -60,13 +60,8 @@ class Started:
     def __enter__(self) -> Started:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._open.__exit__(kind, error, traceback)
+    def __exit__(self, *exc: Any) -> None:
+        self._open.__exit__(*exc)
 
 
 def start(

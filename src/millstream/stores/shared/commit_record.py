@@ -41,7 +41,7 @@ class CommitRecord(msgspec.Struct, kw_only=True):
     """The content of `app.json`, with the facts, once there is one."""
 
 
-_commits = msgspec.msgpack.Decoder(CommitRecord)
+decode_commit = msgspec.msgpack.Decoder(CommitRecord).decode
 
 
 def commit_name(batch: int) -> str:
@@ -60,10 +60,6 @@ def batch_in(name: str) -> int:
 
 def encode_commit(commit: CommitRecord) -> bytes:
     return msgspec.msgpack.encode(commit)
-
-
-def decode_commit(data: bytes) -> CommitRecord:
-    return _commits.decode(data)
 
 
 @dataclass
