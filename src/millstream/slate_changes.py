@@ -66,7 +66,6 @@ class SlateChanges(msgspec.Struct, array_like=True):
         self.batches.append(batch)
 
     def extend(self, more: SlateChanges) -> None:
-        """Appends all changes of `more`."""
         self.keys += more.keys
         self.entries += more.entries
         self.slates += more.slates

@@ -130,7 +130,6 @@ class TableForm:
         return columns
 
     def slate_columns(self, slates: Sequence[Any]) -> list[pa.Array]:
-        """Returns the columns of slates."""
         return [_column_of(column, slates) for column in self._columns]
 
     def stored_columns(self, encoded: Sequence[bytes]) -> list[pa.Array]:

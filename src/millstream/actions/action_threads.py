@@ -40,7 +40,6 @@ def say(line: str) -> None:
 
 
 def carrier_of(address: ActionAddress, timeout: float) -> Carrier:
-    """Returns the carrier for an address."""
     if address.kind == "webhook":
         from millstream.actions.webhook import Webhook  # loads httpx, so only if needed
 
@@ -65,7 +64,6 @@ class Actions:
         ]
 
     def start(self) -> None:
-        """Starts the threads."""
         for thread in self._threads:
             thread.start()
 

@@ -44,7 +44,6 @@ _places: dict[tuple[str, str], _OpenPlace] = {}
 
 
 def store_of(job: BatchJob) -> Store:
-    """Returns the store of a job."""
     if job.shared is not None:
         opened_place = _place_of(job.shared, job.run)
         batch, lineages = job.beat.batch, job.shared.lineages

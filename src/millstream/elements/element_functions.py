@@ -127,7 +127,6 @@ class Cloning:
         return others, others(self._born_with)
 
     def clone(self, slate: Any, key: str, time: int) -> ElementBase:
-        """Returns the element of a key, with its slate."""
         element: ElementBase = object.__new__(type(self.prototype))
         own = element.__dict__ = self._born_with.copy()
         for name in self.fields:

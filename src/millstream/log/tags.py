@@ -52,6 +52,5 @@ class Tags:
             self._known.popitem(last=False)
 
     def forget_before(self, record: int) -> None:
-        """Forget the tags of records before this one."""
         while self._known and next(iter(self._known.values())).first < record:
             self._known.popitem(last=False)

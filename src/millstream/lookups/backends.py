@@ -120,7 +120,6 @@ class CassandraBackend:
 
 
 def database_backend(options: DatabaseOptions, key: str, seconds: float) -> Backend:
-    """The backend of an address of a database."""
     if options.format == CASSANDRA:
         return CassandraBackend(options, key, seconds)
     return PostgresBackend(options, key, seconds)

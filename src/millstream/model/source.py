@@ -241,7 +241,6 @@ def _picker(path: str | Callable[[Any], Any] | None, where: str) -> Callable[[An
 
 
 def _number(text: str) -> int | float | None:
-    """Parses a text as a number; None if it is not one."""
     for kind in (int, float):
         try:
             return kind(text)

@@ -21,6 +21,5 @@ class ClockReading(NamedTuple):
 
 
 def moment() -> ClockReading:
-    """The current moment."""
     running = time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)
     return ClockReading(running, time.time())

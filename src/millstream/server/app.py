@@ -38,7 +38,6 @@ logger = logging.getLogger("millstream.server")
 
 
 def all_routes(service: Service) -> list[Route]:
-    """Returns the routes of all modules."""
     catalogue = Catalogue(service.store)
     service.on_stop(catalogue.close)
     posting = Posting(service, catalogue)

@@ -111,7 +111,6 @@ class LogSink:
         return self._done.last[0]
 
     def close(self) -> None:
-        """Closes the log."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None

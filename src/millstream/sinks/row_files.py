@@ -91,7 +91,6 @@ def value_name(columns: Columns) -> str:
 
 
 def decode_row(line: bytes) -> Row:
-    """Decodes a row from its line."""
     row: Row = _decode(line)
     if BYTES in row and VALUE not in row:
         row["slate" if "deleted" in row else VALUE] = base64.b64decode(row.pop(BYTES))

@@ -54,7 +54,6 @@ class Address:
         return self.format in SERVICES
 
     def option(self, name: str) -> str | None:
-        """Returns the value of an option; None if it was not given."""
         return dict(self.options).get(name)
 
     def __str__(self) -> str:

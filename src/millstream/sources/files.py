@@ -151,7 +151,6 @@ class FileLog:
         return self._bytes_at(end) - self._bytes_at(start)
 
     def close(self) -> None:
-        """Closes the log."""
         self._log.close()
 
     def _bytes_at(self, position: Sequence[int]) -> int:

@@ -348,7 +348,6 @@ def explain(error: Damaged | lmdb.Error | OSError, where: str, outcome: str) -> 
 
 
 def _advice(error: lmdb.Error | OSError) -> str:
-    """The advice for an error."""
     code = error.code if isinstance(error, lmdb.Error) else error.errno
     if code in _NO_ROOM:
         return "the disk or its quota is full, or it fails: make room and start again"

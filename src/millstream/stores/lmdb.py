@@ -217,7 +217,6 @@ class LmdbShard:
 
     @contextmanager
     def _reading(self) -> Iterator[Transaction]:
-        """A read transaction."""
         with explained(self._where, "cannot read"):
             txn = self._environment.begin()
             try:

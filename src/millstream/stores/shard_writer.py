@@ -36,7 +36,6 @@ class ShardWriter:
         self._env.close()
 
     def put(self, items: Sequence[tuple[bytes, bytes]]) -> RowTally:
-        """Write rows; returns their tally."""
         keys = [key for key, _ in items]
         stored = rows.stored_keys(keys)
         long = {

@@ -48,7 +48,6 @@ class BatchTables:
             view.__exit__(None, None, None)
 
     def get(self, update: str, key: str, entry: str) -> Any:
-        """The value of an entry; None if there is none."""
         view, prefix = self._place(update, key)
         data = view.get(prefix + entry.encode())
         return None if data is None else decode_value(data)

@@ -27,7 +27,6 @@ TAIL = "start what writes to it: an append that was never acknowledged is then c
 
 
 def check_logs(folder: Path, findings: Findings) -> None:
-    """Check all logs under a folder."""
     for log in sorted(path for path in folder.glob("*") if path.is_dir()):
         try:
             check_log(log, findings)

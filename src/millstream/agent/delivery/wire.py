@@ -292,10 +292,8 @@ def _why_untrusted(error: ssl.SSLError) -> str:
 
 
 def stream_path(stream: str, *more: str) -> str:
-    """Returns the path of a stream at a server."""
     return "".join(f"/{quote(part, safe='')}" for part in ("streams", stream, *more))
 
 
 def job_path(job: str, *more: str) -> str:
-    """Returns the path of a job at a server."""
     return "".join(f"/{quote(part, safe='')}" for part in ("jobs", job, *more))

@@ -142,7 +142,6 @@ class JobPanes:
         return self._stamps.journal
 
     def first_time(self, line: bytes) -> int | None:
-        """Returns `LineTimes.first_time` of a line."""
         return self._reading.first_time(line)
 
     def place_of(self, line: bytes) -> int | None:
@@ -155,7 +154,6 @@ class JobPanes:
         return self._reading.over
 
     def status(self) -> JobStatus:
-        """Returns the job's status."""
         making, why = self._reading.making, dict(self._sent.shed_why)
         for pane in self._reading.panes.all:
             if pane.given_up is not None and pane.shed:

@@ -119,7 +119,6 @@ class ActivePanes:
         """Messages sent on as they came, since their pane was released before, or is unwanted."""
 
     def put(self, message: Heard, now: float) -> None:
-        """Add a message."""
         pane, until = message.pane, message.until
         for node in message.nodes:
             if node in self._said:

@@ -198,7 +198,6 @@ def network(url: str | None, token_file: Path | None, as_lines: bool) -> None:
 
 
 def one_line(name: str, network: FeedNetwork) -> str:
-    """Describes the feeds of one name in one line."""
     counts = [counted(network.producers, "producer"), counted(network.consumers, "consumer")]
     counts += [counted(network.pairs, "pair")]
     counts += [f"{network.pushed:,} pushed", f"{network.pulled:,} pulled"]

@@ -89,7 +89,6 @@ def _served(url: str | None, token_file: Path | None) -> dict[str, JobAnswer]:
 
 
 def one_line(view: JobAnswer) -> str:
-    """Describes a job in one line."""
     totals = view.totals
     origin = "panes from agents" if view.agents else "panes made on Spark"
     counts = [f"{view.open:,} open", f"{view.closed:,} closed"]

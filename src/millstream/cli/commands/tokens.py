@@ -150,7 +150,6 @@ def _known(file: Path, entries: dict[str, TokenEntry], name: str) -> TokenEntry:
 
 
 def _new_token() -> tuple[str, str]:
-    """Returns a new token and its hash."""
     token = secrets.token_urlsafe(32)
     return token, hash_of(token.encode())
 

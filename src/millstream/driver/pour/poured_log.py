@@ -87,7 +87,6 @@ class PouredLog:
         self.storage.clear()
 
     def close(self) -> None:
-        """Closes the log."""
         self.storage.close()
 
     def _append(self, query: str, batch: int, part: int, lines: list[bytes]) -> None:

@@ -67,7 +67,6 @@ class CostLine:
     first: list[tuple[float, float, float, float]] = field(default_factory=list)
 
     def add(self, x: float, z: float, cost: float, weight: float = 1.0) -> None:
-        """Adds a measurement with a weight."""
         if self.weight:
             self._add(x, z, cost, weight * self._trust(self._off(x, z, cost)))
             return
@@ -161,7 +160,6 @@ class Pulls:
         """Recent pulls: those that were the only one of their read, and all."""
 
     def add(self, cpu: float, pulled: int, size: int) -> None:
-        """Adds a read."""
         if pulled <= 1 and not self._together:
             self._only.add(pulled, size, cpu)
         if pulled >= 1 or self._together:  # weighted, so that reads with many pulls do not dominate

@@ -28,7 +28,6 @@ def place_of(ts: int, producer: str, post: str) -> bytes:
 
 
 def position_of(place: bytes) -> Position:
-    """Parses a place into its position."""
     ts, producer, post = place.decode().split(SEP)
     return int(ts), producer, post
 
@@ -46,7 +45,6 @@ def row_of(item: Item) -> PostRow:
 
 
 def candidate_of(item: Item) -> Candidate:
-    """Makes a candidate from an item."""
     return place_of(*item.position), encode_value(row_of(item)), (item.how, item.via)
 
 

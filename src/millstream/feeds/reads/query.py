@@ -218,7 +218,6 @@ class FeedQuery:
         return pairs
 
     def is_blocked(self, producer: str) -> bool:
-        """True if the consumer has blocked a producer."""
         if producer in self._pairs:
             return self._pairs[producer][1].blocked is not None
         return self._get(entry("block", producer)) is not None

@@ -22,7 +22,6 @@ class LagTrend:
         self._looks: deque[tuple[int, int]] = deque()
 
     def add(self, now: int, events: int) -> None:
-        """Adds the current lag."""
         self._looks.append((now, events))
         while self._looks[0][0] < now - SPAN:
             self._looks.popleft()

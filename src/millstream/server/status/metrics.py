@@ -197,7 +197,6 @@ OF_NODES: Table[NodeCounts] = [
 
 
 def families(status: Status) -> Iterator[Metric]:
-    """Yields all metrics of a status."""
     yield from _application(status)
     yield from _each("source", status.sources, OF_SOURCES)
     yield from _each("stream", status.streams, OF_STREAMS)

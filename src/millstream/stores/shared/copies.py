@@ -114,7 +114,6 @@ class Copies:
             return os.readlink(folder / CURRENT)
 
     def close(self) -> None:
-        """Close all copies."""
         while self._open:
             self._open.popitem()[1][1].close()
 

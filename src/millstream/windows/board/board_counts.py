@@ -52,7 +52,6 @@ class BoardCounts(BoardWindows):
                     yield node, pane, state
 
     def _tally(self, pane: int) -> PaneTally:
-        """Returns the current counts of a pane."""
         return self.marks.tally(pane) or PaneTally(0, *self.places.silent(pane))
 
     def _change(

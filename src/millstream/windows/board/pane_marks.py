@@ -83,7 +83,6 @@ def pane_in(entry: str) -> int:
 
 
 def state_of(mark: PaneMark) -> State:
-    """Returns the state of a marked pane."""
     if mark.is_lost:
         return "lost"
     return "late" if mark.late else "received"
@@ -205,7 +204,6 @@ def late_in(entries: Iterable[tuple[str, Any]]) -> dict[int, dict[str, int]]:
 
 
 def _by_pane(entries: Iterator[tuple[str, Any]]) -> dict[int, Marks]:
-    """Groups the marks of entries by pane."""
     marks_of: dict[int, Marks] = {}
     for entry, stored in entries:
         marks_of.setdefault(pane_in(entry), {}).update(read_marks(stored))
