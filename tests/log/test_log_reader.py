@@ -37,7 +37,7 @@ def test_a_log_that_does_not_exist_is_empty(path: Path) -> None:
     reader = LogReader(path)
     assert (reader.start, reader.end) == (NOWHERE, NOWHERE)
     assert reader.take(NOWHERE, 10) == NOWHERE
-    assert reader.splits(NOWHERE, NOWHERE, 10) == []
+    assert reader.ranges(NOWHERE, NOWHERE, 10) == []
     assert reader.stamp_at(NOWHERE) is None
     assert reader.find(0) == reader.find(9) == NOWHERE
     assert list(reader.blocks(0, 0)) == []
@@ -83,7 +83,7 @@ def test_every_record_is_taken_once(
         assert reader.bytes_between(position, end) <= budget or end == one
         further = next((after for before, after in blocks if before == end), None)
         assert further is None or reader.bytes_between(position, further) > budget
-        splits = reader.splits(position, end, target)
+        splits = reader.ranges(position, end, target)
         assert [a for a, _ in splits] == [position[0], *[b for _, b in splits[:-1]]]
         assert splits[-1][1] == end[0]
         assert all(b - a >= target for a, b in splits[:-1])
@@ -149,7 +149,7 @@ def test_positions_that_the_log_does_not_have(path: Path) -> None:
     for position in ([99, 2], [98, 1], [49, 2], [1 << 40, 5]):
         for ask in (
             lambda p=position: reader.take(p, 10),
-            lambda p=position: reader.splits(NOWHERE, p, 10),
+            lambda p=position: reader.ranges(NOWHERE, p, 10),
             lambda p=position: reader.stamp_at(p),
         ):
             with pytest.raises(LogError, match="was the log replaced"):
@@ -273,7 +273,7 @@ def test_damage_in_the_middle_is_found(path: Path) -> None:
             list(reader.blocks(0, reader.end[0]))
         if at < 49 + HEADER_BYTES:
             with pytest.raises(LogError, match=rf"{second.name}: damaged at byte 49 "):
-                reader.splits(NOWHERE, reader.end, 1)
+                reader.ranges(NOWHERE, reader.end, 1)
         reader.close()
     second.unlink()
     with pytest.raises(LogError, match="the file is gone"):
@@ -355,7 +355,7 @@ def test_a_reader_beside_a_writer(path: Path) -> None:
         assert reader.end >= before
         while position != reader.end:
             end = reader.take(position, 100 * (turn % 40))
-            for a, b in reader.splits(position, end, 500):
+            for a, b in reader.ranges(position, end, 500):
                 for block in reader.blocks(a, b):
                     wanted = [b"%d" % n for n in range(number, number + block.count)]
                     assert block.lines == wanted

@@ -207,7 +207,7 @@ def test_a_reader_is_told_what_was_removed(tmp_path: Path) -> None:
     assert late.end == [49 * 6, 6]
     for ask in (
         lambda: late.take([0, 0], 10),
-        lambda: late.splits([0, 0], late.end, 10),
+        lambda: late.ranges([0, 0], late.end, 10),
         lambda: late.stamp_at([0, 0]),
     ):
         with pytest.raises(

@@ -94,7 +94,7 @@ class LogReader:
             return low
         return [position[0] + header.size, header.first + header.count]
 
-    def splits(
+    def ranges(
         self, start: Sequence[int], end: Sequence[int], target_bytes: int
     ) -> list[tuple[int, int]]:
         """Divides the bytes between two positions into ranges of whole blocks.

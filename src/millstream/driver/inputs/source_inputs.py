@@ -138,69 +138,47 @@ class FileInput(FileLog):
         return None
 
 
-class LogInput:
+class LogInput(LogReader):
     """An event log."""
 
     stream = ""
 
-    def __init__(self, path: str, reader: LogReader | None = None) -> None:
-        self._path = path
-        self._reader = reader or LogReader(Path(path))
+    def __init__(self, path: Path, name: str = "") -> None:
+        """`name` is the path by which tasks know the log, if it is another one."""
+        super().__init__(path)
+        self._name = name or str(path)
 
     @property
     def begin(self) -> Position:
-        return self._reader.start  # retention may have removed the oldest records
-
-    @property
-    def end(self) -> Position:
-        return self._reader.end
+        return self.start  # retention may have removed the oldest records
 
     @property
     def folders(self) -> list[str]:
-        return [self._path]
+        return [str(self.path)]
 
     def watch(self, changed: Callable[[], None]) -> None:
         pass  # the folders change
 
     def look(self) -> list[str]:
-        self._reader.reload()
+        self.reload()
         return []
 
     def learn(self, record_bytes: float) -> None:
         pass
 
-    def take(self, position: Sequence[int], max_bytes: int | None = None) -> Position:
-        return self._reader.take(position, max_bytes)
-
     def splits(
         self, start: Sequence[int], end: Sequence[int], target_bytes: int
     ) -> list[InputSplit]:
-        pieces = self._reader.splits(start, end, target_bytes)
-        return [InputSplit(self._path, *piece) for piece in pieces]
+        return [InputSplit(self._name, *piece) for piece in self.ranges(start, end, target_bytes)]
 
     def shares(self, start: Sequence[int], end: Sequence[int], parts: int) -> list[InputShare]:
         return cut_shares(self, start, end, parts)
 
-    def bytes_between(self, start: Sequence[int], end: Sequence[int]) -> int:
-        return self._reader.bytes_between(start, end)
-
     def records_after(self, position: Sequence[int]) -> int:
         return self.end[1] - position[1]
 
-    def stamp_at(self, position: Sequence[int]) -> int | None:
-        return self._reader.stamp_at(position)
-
-    def commit(self, reader: str, position: Sequence[int]) -> None:
-        self._reader.commit(reader, position)
-
-    def knows(self, reader: str) -> bool:
-        return self._reader.knows(reader)
-
     def located(self, split: InputSplit) -> LogObjects | None:
         return None
-
-    def close(self) -> None:
-        self._reader.close()
 
 
 class PlacedLogInput(LogInput):
@@ -210,11 +188,7 @@ class PlacedLogInput(LogInput):
         self._logs = logs
         self.stream = stream
         self._mirror = logs.mirror(stream, since=position)
-        super().__init__(self._mirror.log, LogReader(self._mirror.path))
-
-    @property
-    def folders(self) -> list[str]:
-        return [str(self._mirror.path)]
+        super().__init__(self._mirror.path, self._mirror.log)
 
     def commit(self, reader: str, position: Sequence[int]) -> None:
         self._logs.commit(self.stream, reader, position)
@@ -270,7 +244,7 @@ def open_log(home: Home, path: str, logs: PlaceLogs | None, position: Position |
     """Opens an event log as an input. `logs`: set if the store and its own logs are in a place."""
     if logs is not None and Path(path).parent == home.log_of("").absolute():
         return PlacedLogInput(logs, Path(path).name, position)
-    return LogInput(path)
+    return LogInput(Path(path))
 
 
 def position_of(progress: Progress, source: str) -> Position | None:
