@@ -54,7 +54,7 @@ class AgentJob:
         """Raises StoreLocked if another agent uses the folder, StoreError if the folder belongs to
         another job or node."""
         self.placed, self.folder = placed, folder
-        self._limits, self._around = limits, around
+        self._limits = limits
         self._state = State(folder, placed, options.node)
         try:
             self.outbox = Outbox(folder / "outbox", options.buffer, around.say)

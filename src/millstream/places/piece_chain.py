@@ -55,8 +55,6 @@ class PieceChain:
     spare: tuple[str, ...]
     """Objects that are not needed and old enough to be deleted."""
     end: int
-    now: float
-    """The time at which the newest object was written, by the clock of the place."""
     gap: str
     """An object after a missing range; empty if nothing is missing."""
 
@@ -118,7 +116,7 @@ def chain_of(listed: Iterable[Listed], prefix: str, width: int, settle: float) -
             gap = min(gap, piece.name) if gap else piece.name
         elif piece.name not in used and now - piece.modified > settle:
             spare.append(piece.name)
-    return PieceChain(start, tuple(pieces), tuple(spare), end, now, gap)
+    return PieceChain(start, tuple(pieces), tuple(spare), end, gap)
 
 
 def _walked(at: int, raw: dict[int, PieceRef], joined: list[PieceRef]) -> list[PieceRef]:

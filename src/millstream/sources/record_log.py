@@ -38,7 +38,6 @@ class RecordLog:
     def __init__(self, path: str, *, write: bool, pieces: PieceLog | None = None) -> None:
         """`pieces` is the log itself, if the file is only a copy of it."""
         self.path = path
-        self._write = write
         self._pieces = pieces
         self._at = 0
         """The number of bytes that this object has read or written: all complete lines."""

@@ -382,13 +382,4 @@ def _board(part: JobPart, tables: Mapping[str, Entries]) -> _Board:
 
 
 def _shown(counts: NodeAccount) -> NodeCounts:
-    return NodeCounts(
-        read=counts.read,
-        on_time=counts.on_time,
-        late=counts.late,
-        shed=counts.shed,
-        dead=counts.dead,
-        residual=counts.residual,
-        gaps=counts.gaps,
-        misdated=counts.misdated,
-    )
+    return msgspec.convert(counts, NodeCounts, from_attributes=True)

@@ -38,7 +38,6 @@ class Refusal(Exception):
     ) -> None:
         super().__init__(sentence)
         self.status = status
-        self.sentence = sentence
         self.headers = headers or {}
         self.message = message or ErrorAnswer(sentence, status)
 

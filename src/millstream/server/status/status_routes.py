@@ -18,7 +18,6 @@ from millstream.actions.overview import ActionState, action_states
 from millstream.description import Description, FunctionDescription, SourceDescription
 from millstream.messages.jobs import JobAnswer
 from millstream.messages.status import (
-    ActionRetries,
     ActionStatus,
     BatchLatency,
     DeliveryCounts,
@@ -156,7 +155,7 @@ def status_of(
         ],
         slowest=[function.name for function in slow[:SLOWEST] if function.busy > 0],
         troubles=[SinkTrouble(trouble.name, trouble.since, trouble.error) for trouble in troubles],
-        actions=[_action(action) for action in actions],
+        actions=msgspec.convert(actions, list[ActionStatus], from_attributes=True),
         jobs={name: job.summary for name, job in (jobs or {}).items()},
         mirror=mirror,
         server=server,
@@ -259,23 +258,6 @@ def _function(function: FunctionDescription, progress: Progress, rates: Rates) -
         evicted=counts.evicted if is_update else None,
         unranked=counts.unranked.count if counts.unranked else None,
         largest=LargestSlate(counts.large.key, counts.large.bytes) if counts.large else None,
-    )
-
-
-def _action(state: ActionState) -> ActionStatus:
-    retrying = state.retrying
-    return ActionStatus(
-        name=state.name,
-        address=state.address,
-        done=state.done,
-        waiting=state.waiting,
-        failed=state.failed,
-        dead_letters=state.dead_letters,
-        missed=state.missed,
-        retrying=None
-        if retrying is None
-        else ActionRetries(retrying.since, retrying.tries, retrying.error),
-        trouble=state.trouble,
     )
 
 

@@ -70,7 +70,6 @@ class StoreState:
     epoch: int
     progress: bytes
     written: int
-    host: str
     manifest_at: int
     facts: bytes
     description: bytes | None
@@ -82,7 +81,7 @@ class StoreState:
         """Apply the next commit; returns the names of objects that are no longer needed."""
         assert commit.batch == self.batch + 1, "commits are taken in one after the other"
         self.batch, self.epoch, self.progress = commit.batch, commit.epoch, commit.progress
-        self.written, self.host, self.output = commit.written, commit.host, commit.output
+        self.written, self.output = commit.written, commit.output
         self.manifest_at = commit.manifest_at
         self.facts = commit.facts or self.facts
         self.description = commit.description or self.description
@@ -98,7 +97,6 @@ def state_of(commit: CommitRecord) -> StoreState:
         commit.epoch,
         commit.progress,
         commit.written,
-        commit.host,
         commit.manifest_at,
         commit.facts,
         commit.description,

@@ -48,9 +48,6 @@ from millstream.windows.reducers import (
 if TYPE_CHECKING:
     from millstream.windows.job import Job
 
-KEY = ""
-"""The key of the ledger: a job has only one."""
-
 
 class PaneRun(msgspec.Struct, frozen=True, array_like=True):
     """Panes of a node without a gap between them."""
