@@ -40,86 +40,67 @@ from millstream.server.status.status_routes import Overview
 Family = type[CounterMetricFamily | GaugeMetricFamily]
 COUNTER, GAUGE = CounterMetricFamily, GaugeMetricFamily
 Row = TypeVar("Row")
-Table: TypeAlias = list[tuple[Family, str, Callable[[Row], float | None], str]]
-"""For each metric: its kind, its name, the value that it shows, and its help."""
+RowMetric: TypeAlias = tuple[Family, str, Callable[[Row], float | None], str]
+"""A metric: its kind, its name, the value of a row that it shows, and its help."""
+Table: TypeAlias = list[RowMetric[Row]]
+
+
+def counter(name: str, value: Callable[[Row], float | None], help_: str) -> RowMetric[Row]:
+    return COUNTER, name, value, help_
+
+
+def gauge(name: str, value: Callable[[Row], float | None], help_: str) -> RowMetric[Row]:
+    return GAUGE, name, value, help_
+
 
 OF_SOURCES: Table[SourceStatus] = [
-    (COUNTER, "events", lambda row: row.events, "Records taken in."),
-    (
-        COUNTER,
-        "source_dead_letters",
-        lambda row: row.dead_letters,
-        "Records that did not become events.",
+    counter("events", lambda row: row.events, "Records taken in."),
+    counter(
+        "source_dead_letters", lambda row: row.dead_letters, "Records that did not become events."
     ),
-    (
-        COUNTER,
-        "source_lost",
-        lambda row: row.lost,
-        "Records that were removed before they could be read.",
+    counter(
+        "source_lost", lambda row: row.lost, "Records that were removed before they could be read."
     ),
-    (GAUGE, "lag_bytes", lambda row: row.lag_bytes, "Bytes in the log or topic, not taken in yet."),
-    (
-        GAUGE,
-        "lag_events",
-        lambda row: row.lag_events,
-        "Records in the log or topic, not taken in yet.",
+    gauge("lag_bytes", lambda row: row.lag_bytes, "Bytes in the log or topic, not taken in yet."),
+    gauge(
+        "lag_events", lambda row: row.lag_events, "Records in the log or topic, not taken in yet."
     ),
-    (
-        GAUGE,
-        "lag_seconds",
-        lambda row: row.lag_seconds,
-        "Age of the oldest record not taken in yet.",
-    ),
+    gauge("lag_seconds", lambda row: row.lag_seconds, "Age of the oldest record not taken in yet."),
 ]
 OF_STREAMS: Table[StreamStatus] = [
-    (COUNTER, "stream_events", lambda row: row.events, "Events put onto the stream."),
+    counter("stream_events", lambda row: row.events, "Events put onto the stream."),
 ]
 OF_FUNCTIONS: Table[FunctionStatus] = [
-    (
-        COUNTER,
-        "function_events",
-        lambda row: row.processed,
-        "Events that the function has processed.",
+    counter(
+        "function_events", lambda row: row.processed, "Events that the function has processed."
     ),
-    (
-        COUNTER,
-        "function_seconds",
-        lambda row: row.seconds,
-        "Time that the function took, over all tasks.",
+    counter(
+        "function_seconds", lambda row: row.seconds, "Time that the function took, over all tasks."
     ),
-    (COUNTER, "dead_letters", lambda row: row.dead_letters, "Events that the function failed on."),
-    (
-        GAUGE,
-        "waiting",
-        lambda row: row.waiting,
-        "Events that wait for the horizon at the function.",
-    ),
+    counter("dead_letters", lambda row: row.dead_letters, "Events that the function failed on."),
+    gauge("waiting", lambda row: row.waiting, "Events that wait for the horizon at the function."),
 ]
 OF_ACTIONS: Table[ActionStatus] = [
-    (COUNTER, "action_done", lambda row: row.done, "Events of the action that were carried out."),
-    (
-        COUNTER,
+    counter("action_done", lambda row: row.done, "Events of the action that were carried out."),
+    counter(
         "action_dead_letters",
         lambda row: row.dead_letters,
         "Events of the action that were given up.",
     ),
-    (
-        GAUGE,
+    gauge(
         "action_waiting",
         lambda row: row.waiting,
         "Events of the action that are yet to be carried out.",
     ),
-    (
-        GAUGE,
+    gauge(
         "action_failed",
         lambda row: row.failed,
         "Dead letters of the action that were not put back.",
     ),
 ]
 OF_UPDATES: Table[FunctionStatus] = [
-    (GAUGE, "slates", lambda row: row.slates, "Slates of the update."),
-    (
-        COUNTER,
+    gauge("slates", lambda row: row.slates, "Slates of the update."),
+    counter(
         "slates_evicted",
         lambda row: row.evicted,
         "Slates removed because there was no room for them.",
@@ -128,71 +109,61 @@ OF_UPDATES: Table[FunctionStatus] = [
 
 GAPS = "Panes of the node that may lack bytes of its log, which were gone before it read them."
 OF_DELIVERIES: Table[DeliveryCounts] = [
-    (
-        COUNTER,
+    counter(
         "taken",
         lambda row: row.taken,
         "Deliveries to the function: one event to one function is one delivery.",
     ),
-    (
-        COUNTER,
+    counter(
         "retried",
         lambda row: row.retried,
         "Deliveries that had failed, or were late, dropped or diverted, and were retried.",
     ),
-    (COUNTER, "dropped", lambda row: row.dropped, "Deliveries past a limit that were dropped."),
-    (
-        COUNTER,
+    counter("dropped", lambda row: row.dropped, "Deliveries past a limit that were dropped."),
+    counter(
         "diverted",
         lambda row: row.diverted,
         "Deliveries past a limit that went to the overflow stream.",
     ),
-    (
-        GAUGE,
+    gauge(
         "residual",
         lambda row: row.residual,
         "Deliveries that are not accounted for; 0, or there is a fault in Millstream.",
     ),
 ]
 OF_NODES: Table[NodeCounts] = [
-    (COUNTER, "records_read", lambda row: row.read, "Records that the node has read."),
-    (
-        COUNTER,
+    counter("records_read", lambda row: row.read, "Records that the node has read."),
+    counter(
         "records_on_time",
         lambda row: row.on_time,
         "Records of the node that are in panes which came on time.",
     ),
-    (
-        COUNTER,
+    counter(
         "records_late",
         lambda row: row.late,
         "Records of the node that came after their pane or its windows.",
     ),
-    (
-        COUNTER,
+    counter(
         "records_shed",
         lambda row: row.shed,
         "Records of the node that were given up with their pane.",
     ),
-    (
-        COUNTER,
+    counter(
         "records_dead",
         lambda row: row.dead,
         "Records of the node that could not be read or mapped.",
     ),
-    (
-        COUNTER,
+    counter(
         "records_misdated",
         lambda row: row.misdated,
         "Those of the dead records that were set aside for their time.",
     ),
-    (
-        GAUGE,
+    gauge(
         "records_residual",
         lambda row: row.residual,
         "Records of the node not accounted for; 0, or there is a fault.",
     ),
-    (COUNTER, "panes_with_gaps", lambda row: row.gaps, GAPS),
+    counter("panes_with_gaps", lambda row: row.gaps, GAPS),
 ]
 
 
