@@ -5,7 +5,7 @@ dump         `slates dump`
 store        finds the store that a reading command means
 which_server       finds the server that a command talks to
 serving_options    the options of the HTTP server
-place_options, cluster_flags    the options of a run
+place_options, cluster_flags    the options of a run; option_groups: how options are shared
 runtime      the archive that brings the code to the executors of a cluster
 spark_run    a run with its display and server
 progress     the progress display of a run; live: its live lines

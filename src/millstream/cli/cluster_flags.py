@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
+from millstream.cli.option_groups import option_group
 from millstream.errors import CommandError
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _named(
@@ -27,44 +23,40 @@ def _named(
     return settings or None
 
 
-def cluster_options(command: Command) -> Command:
-    """Adds the options for the master and the cluster to a command."""
-    for option in (
-        click.option(
-            "--runtime",
-            metavar="FILE|installed",
-            help="The code for executors: see `pack --runtime`.  [default: packed by the run]",
-        ),
-        click.option(
-            "--python",
-            metavar="COMMAND",
-            help="The Python of executors on other machines.  [default: pythonX.Y, this version]",
-        ),
-        click.option(
-            "--encrypt/--no-encrypt",
-            default=None,
-            help="Use a secret and encryption between driver and executors.  "
-            "[default: with --listen]",
-        ),
-        click.option("--secret-file", metavar="FILE", help="The secret of a standalone cluster."),
-        click.option(
-            "--listen",
-            metavar="ADDRESS",
-            help="The address at which remote executors reach this machine.",
-        ),
-        click.option(
-            "--conf",
-            "spark",
-            multiple=True,
-            metavar="NAME=VALUE",
-            callback=_named,
-            help="A setting of Spark itself. Repeatable.",
-        ),
-        click.option(
-            "--master",
-            help="Spark's master: local[N], spark://HOST:PORT, yarn, k8s://HOST:PORT.  "
-            "[default: local[*]]",
-        ),
-    ):
-        command = option(command)
-    return command
+cluster_options = option_group(
+    click.option(
+        "--master",
+        help="Spark's master: local[N], spark://HOST:PORT, yarn, k8s://HOST:PORT.  "
+        "[default: local[*]]",
+    ),
+    click.option(
+        "--conf",
+        "spark",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_named,
+        help="A setting of Spark itself. Repeatable.",
+    ),
+    click.option(
+        "--listen",
+        metavar="ADDRESS",
+        help="The address at which remote executors reach this machine.",
+    ),
+    click.option("--secret-file", metavar="FILE", help="The secret of a standalone cluster."),
+    click.option(
+        "--encrypt/--no-encrypt",
+        default=None,
+        help="Use a secret and encryption between driver and executors.  [default: with --listen]",
+    ),
+    click.option(
+        "--python",
+        metavar="COMMAND",
+        help="The Python of executors on other machines.  [default: pythonX.Y, this version]",
+    ),
+    click.option(
+        "--runtime",
+        metavar="FILE|installed",
+        help="The code for executors: see `pack --runtime`.  [default: packed by the run]",
+    ),
+)
+"""Adds the options for the master and the cluster to a command."""

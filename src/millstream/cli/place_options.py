@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
+from millstream.cli.option_groups import option_group
 from millstream.errors import CommandError
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def addresses(
@@ -40,44 +36,41 @@ accept_loss = click.option(
 """Adds `--accept-loss` to `run` and `migrate`."""
 
 
-def place_options(command: Command) -> Command:
-    """Adds the addresses of sources, sinks and actions, and the store, to a command."""
-    for option in (
-        click.option(
-            "--store",
-            metavar="DIR|ADDRESS",
-            help="A folder, or s3://BUCKET/PREFIX, gs://, az://, shared:DIR.  "
-            "[default: ./.millstream/APP'S-NAME]",
-        ),
-        click.option(
-            "--cache", metavar="DIR", help="The folder for each host's copies of a shared store."
-        ),
-        click.option(
-            "--action",
-            "actions",
-            multiple=True,
-            metavar="NAME=ADDRESS",
-            callback=addresses,
-            help="Where to carry out an action: webhook:URL, line:FILE or stderr. Repeatable.",
-        ),
-        click.option(
-            "--sink",
-            "sinks",
-            multiple=True,
-            metavar="NAME=FORMAT:PATH",
-            callback=addresses,
-            help="Where to write an output stream, or 'late' or 'deadletters', as in "
-            "hot=parquet:out, counts=sqlite:counts.db or counts=postgres:counts?server=db. "
-            "Repeatable.",
-        ),
-        click.option(
-            "--source",
-            "sources",
-            multiple=True,
-            metavar="NAME=FORMAT:PATH",
-            callback=addresses,
-            help="Where to read a source's events, as in checkins=json:data/checkins. Repeatable.",
-        ),
-    ):
-        command = option(command)
-    return command
+place_options = option_group(
+    click.option(
+        "--source",
+        "sources",
+        multiple=True,
+        metavar="NAME=FORMAT:PATH",
+        callback=addresses,
+        help="Where to read a source's events, as in checkins=json:data/checkins. Repeatable.",
+    ),
+    click.option(
+        "--sink",
+        "sinks",
+        multiple=True,
+        metavar="NAME=FORMAT:PATH",
+        callback=addresses,
+        help="Where to write an output stream, or 'late' or 'deadletters', as in "
+        "hot=parquet:out, counts=sqlite:counts.db or counts=postgres:counts?server=db. "
+        "Repeatable.",
+    ),
+    click.option(
+        "--action",
+        "actions",
+        multiple=True,
+        metavar="NAME=ADDRESS",
+        callback=addresses,
+        help="Where to carry out an action: webhook:URL, line:FILE or stderr. Repeatable.",
+    ),
+    click.option(
+        "--cache", metavar="DIR", help="The folder for each host's copies of a shared store."
+    ),
+    click.option(
+        "--store",
+        metavar="DIR|ADDRESS",
+        help="A folder, or s3://BUCKET/PREFIX, gs://, az://, shared:DIR.  "
+        "[default: ./.millstream/APP'S-NAME]",
+    ),
+)
+"""Adds the addresses of sources, sinks and actions, and the store, to a command."""

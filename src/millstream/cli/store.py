@@ -8,30 +8,27 @@ host: that of a server that follows the store here, or else one that the command
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
+from millstream.cli.option_groups import option_group
 from millstream.errors import CommandError, StoreError
 from millstream.notices import say
 from millstream.places.place_address import is_place
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def store_options(command: Command) -> Command:
-    """Adds `--store` and `--app` to a command."""
-    store = click.option(
+store_options = option_group(
+    click.option(
         "--store",
         metavar="DIR|ADDRESS",
         help="The store's directory (default: the only one under ./.millstream), or the address of "
         "a shared one: s3://BUCKET/PREFIX, gs://, az://, shared:DIR.",
-    )
-    app = click.option("--app", metavar="APP", help="The application whose store it is.")
-    return store(app(command))
+    ),
+    click.option("--app", metavar="APP", help="The application whose store it is."),
+)
+"""Adds `--store` and `--app` to a command."""
 
 
 def named_store(store: str | None, app: str | None) -> Path | str:

@@ -10,10 +10,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.option_groups import Command, option_group
 from millstream.errors import CommandError
 from millstream.places.place_address import is_place
 from millstream.server.lock import FILE, served_at
@@ -24,35 +25,27 @@ if TYPE_CHECKING:
     from millstream.client import Client
     from millstream.client.wire import Wire
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT_URL = f"http://127.0.0.1:{PORT}"
 
 
-def url_options(command: Command) -> Command:
-    """Adds `--url` and `--token-file` to a command that talks to a server."""
-    where = (
-        "The server, or several, separated by commas.  [default: MILLSTREAM_URL, the one that "
-        f"serves here, or {DEFAULT_URL}]"
-    )
-    return _options(where)(command)
-
-
-def url_instead_options(command: Command) -> Command:
-    """Adds the same to a command that reads a store, unless `--url` names a server."""
-    return _options("Ask this server instead of reading a store.")(command)
-
-
-def _options(where: str) -> Callable[[Command], Command]:
-    def add(command: Command) -> Command:
-        url = click.option("--url", metavar="URL", help=where)
-        token = click.option(
+def _server_options(where: str) -> Callable[[Command], Command]:
+    return option_group(
+        click.option("--url", metavar="URL", help=where),
+        click.option(
             "--token-file",
             type=click.Path(path_type=Path),
             help="A file with the server's token.  [default: MILLSTREAM_TOKEN]",
-        )
-        return url(token(command))
+        ),
+    )
 
-    return add
+
+url_options = _server_options(
+    "The server, or several, separated by commas.  [default: MILLSTREAM_URL, the one that "
+    f"serves here, or {DEFAULT_URL}]"
+)
+"""Adds `--url` and `--token-file` to a command that talks to a server."""
+url_instead_options = _server_options("Ask this server instead of reading a store.")
+"""Adds the same to a command that reads a store, unless `--url` names a server."""
 
 
 def asks_server(
