@@ -4,24 +4,7 @@ from __future__ import annotations
 
 import click
 
-from millstream.cli.option_groups import option_group
-from millstream.errors import CommandError
-
-
-def _named(
-    ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
-) -> dict[str, str] | None:
-    """Parses repeated `NAME=VALUE` into a mapping."""
-    settings: dict[str, str] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise CommandError(
-                "--conf must be NAME=VALUE, as in --conf spark.executor.cores=2; got " + repr(text)
-            )
-        settings[name] = value
-    return settings or None
-
+from millstream.cli.option_groups import option_group, pairs
 
 cluster_options = option_group(
     click.option(
@@ -34,7 +17,7 @@ cluster_options = option_group(
         "spark",
         multiple=True,
         metavar="NAME=VALUE",
-        callback=_named,
+        callback=pairs("spark.executor.cores=2", may_be_empty=True),
         help="A setting of Spark itself. Repeatable.",
     ),
     click.option(

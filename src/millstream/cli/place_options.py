@@ -4,27 +4,7 @@ from __future__ import annotations
 
 import click
 
-from millstream.cli.option_groups import option_group
-from millstream.errors import CommandError
-
-
-def addresses(
-    ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
-) -> dict[str, str] | None:
-    """Parses repeated `NAME=FORMAT:PATH` into a mapping."""
-    flag, addresses = param.opts[0], dict[str, str]()
-    for text in given:
-        name, equals, address = text.partition("=")
-        if not (name and equals and address):
-            example = "out=stderr" if flag == "--action" else "in=json:data"
-            raise CommandError(
-                f"{flag} must be {param.metavar}, as in {flag} {example}; got {text!r}"
-            )
-        if name in addresses:
-            raise CommandError(f"{flag}: {name!r} is given twice")
-        addresses[name] = address
-    return addresses or None
-
+from millstream.cli.option_groups import option_group, pairs
 
 accept_loss = click.option(
     "--accept-loss",
@@ -42,7 +22,7 @@ place_options = option_group(
         "sources",
         multiple=True,
         metavar="NAME=FORMAT:PATH",
-        callback=addresses,
+        callback=pairs("in=json:data", once=True),
         help="Where to read a source's events, as in checkins=json:data/checkins. Repeatable.",
     ),
     click.option(
@@ -50,7 +30,7 @@ place_options = option_group(
         "sinks",
         multiple=True,
         metavar="NAME=FORMAT:PATH",
-        callback=addresses,
+        callback=pairs("in=json:data", once=True),
         help="Where to write an output stream, or 'late' or 'deadletters', as in "
         "hot=parquet:out, counts=sqlite:counts.db or counts=postgres:counts?server=db. "
         "Repeatable.",
@@ -60,7 +40,7 @@ place_options = option_group(
         "actions",
         multiple=True,
         metavar="NAME=ADDRESS",
-        callback=addresses,
+        callback=pairs("out=stderr", once=True),
         help="Where to carry out an action: webhook:URL, line:FILE or stderr. Repeatable.",
     ),
     click.option(

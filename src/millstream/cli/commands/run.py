@@ -12,31 +12,19 @@ from millstream.actions.address import addresses_of
 from millstream.cli.cluster_flags import cluster_options
 from millstream.cli.commands.check import checked
 from millstream.cli.error_exit import tell_in_one_line
+from millstream.cli.option_groups import pairs
 from millstream.cli.place_options import accept_loss, place_options
 from millstream.cli.progress import end_hints, summary
 from millstream.cli.runtime import with_runtime
 from millstream.cli.serving_options import serving_options
 from millstream.cli.spark_run import run_served
 from millstream.config import load
-from millstream.errors import CommandError, DefinitionError, MillstreamError, RunError
+from millstream.errors import DefinitionError, MillstreamError, RunError
 from millstream.model.app import AppDefinition
 from millstream.modules import being_loaded
 from millstream.notices import say
 from millstream.settings.setting_values import LANES
 from millstream.settings.settings import Settings, resolve
-
-
-def _limits(
-    ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
-) -> dict[str, str] | None:
-    """Parses repeated `UPDATE=N` into a mapping."""
-    limits = {}
-    for text in given:
-        name, equals, number = text.partition("=")
-        if not (name and equals and number):
-            raise CommandError(f"--limit must be UPDATE=N, as in --limit count=1000; got {text!r}")
-        limits[name] = number
-    return limits or None
 
 
 @click.command()
@@ -67,7 +55,7 @@ def _limits(
     "limits",
     multiple=True,
     metavar="UPDATE=N",
-    callback=_limits,
+    callback=pairs("count=1000"),
     help="The most events that each shard of an update takes in a batch. Repeatable.",
 )
 @click.option("--lane", type=click.Choice(LANES), help="How batches run.  [default: auto]")
