@@ -16,12 +16,10 @@ from millstream.actions.action_events import ActionEvent, ActionRow
 from millstream.log.entries import Entry
 from millstream.log.place_writer import EventLogWriter
 from millstream.log.reader import LogReader
-from millstream.log.retention import Retention
+from millstream.log.retention import FOR_EVER
 from millstream.log.stream_logs import StreamLogs
 from millstream.model.workflow import FAILED
 from millstream.stores.home import log_of
-
-FOR_EVER = Retention(None, None)
 
 
 class Letter(ActionRow, frozen=True, kw_only=True, omit_defaults=True):

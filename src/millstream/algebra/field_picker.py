@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from millstream.codec import encode_value
 from millstream.errors import CodecError, DefinitionError, InputError
@@ -21,6 +21,7 @@ from millstream.model.path import picker as path_picker
 
 Of = str | Callable[[Any], Any] | None
 Number = int | float
+T = TypeVar("T")
 
 LARGEST = int(sys.float_info.max)
 """Greater ints are refused: no float is near them."""
@@ -56,13 +57,7 @@ def picker(name: str, field: Of) -> Callable[[Event], Any]:
 
 def number_picker(name: str, field: Of) -> Callable[[Event], Number]:
     """Returns a function that picks a finite number."""
-    pick = picker(name, field)
-    where = where_of(name, field)
-
-    def pick_number(event: Event) -> Number:
-        return finite(pick(event), where)
-
-    return pick_number
+    return _checked_picker(name, field, finite)
 
 
 def finite(value: Any, where: str) -> Number:
@@ -80,13 +75,12 @@ def finite(value: Any, where: str) -> Number:
 
 def item_picker(name: str, field: Of) -> Callable[[Event], str]:
     """Returns a function that picks an item, as canonical JSON text."""
-    pick = picker(name, field)
-    where = where_of(name, field)
+    return _checked_picker(name, field, item_text)
 
-    def pick_item(event: Event) -> str:
-        return item_text(pick(event), where)
 
-    return pick_item
+def _checked_picker(name: str, field: Of, check: Callable[[Any, str], T]) -> Callable[[Event], T]:
+    pick, where = picker(name, field), where_of(name, field)
+    return lambda event: check(pick(event), where)
 
 
 def item_text(item: Any, where: str) -> str:

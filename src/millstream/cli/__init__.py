@@ -9,7 +9,6 @@ place_options, cluster_flags    the options of a run; option_groups: how options
 runtime      the archive that brings the code to the executors of a cluster
 spark_run    a run with its display and server
 progress     the progress display of a run; live: its live lines
-lines        splits a pipe or a file into lines as they come
 stored_feeds, verify_feeds      feeds of a store without a server, and whether they are correct
 error_exit   shows an error as one line and chooses the exit code
 stop_signals handles Ctrl-C and SIGTERM

@@ -25,14 +25,13 @@ from millstream.letters.selection import LetterFilter, why_not
 from millstream.log.blocks import Tag
 from millstream.log.entries import Appended, Entry
 from millstream.log.place_writer import EventLogWriter
-from millstream.log.retention import Retention
+from millstream.log.retention import FOR_EVER
 from millstream.log.stream_logs import StreamLogs
 from millstream.messages.letters import Retried
 from millstream.nearest import did_you_mean
 
 RETRIED = "deadletters.retried"
 """The log of retried letters, and its name in batches."""
-FOR_EVER = Retention(None, None)
 TOGETHER = 1_000
 """The maximum number of letters in one append."""
 LOCK_SECONDS, PAUSE = 10.0, 0.05

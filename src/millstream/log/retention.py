@@ -23,6 +23,7 @@ class Retention:
     max_bytes: int | None = 1 << 30
 
 
+FOR_EVER = Retention(None, None)
 NOTHING = Retention(None, 0)
 """Keeps only what readers need, and the newest segment."""
 

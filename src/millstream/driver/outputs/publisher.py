@@ -40,7 +40,7 @@ from millstream.driver.startup.recovery import GONE, OLDER
 from millstream.engine.progress import Report
 from millstream.engine.sink_rows import SinkRows, event_row, read_staged, sink_row
 from millstream.errors import StoreError, StoreLocked
-from millstream.log.retention import Retention
+from millstream.log.retention import FOR_EVER, Retention
 from millstream.log.stream_logs import StreamLogs
 from millstream.places.place import folders_in
 from millstream.sinks.columns import ENTRY_CHANGE_COLUMNS, Columns
@@ -50,7 +50,6 @@ from millstream.sources.address import Address
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress
 
-FOR_EVER = Retention(None, None)
 TOGETHER_BYTES = 8 * 1024 * 1024
 """About how much staged output of several batches is published at once."""
 
