@@ -17,7 +17,7 @@ from millstream.driver.startup.addresses import check_places
 from millstream.driver.startup.background_start import BackgroundStart
 from millstream.driver.startup.leadership import stand_by
 from millstream.driver.startup.start import start
-from millstream.log.logs_follower import LogFollowing
+from millstream.log.logs_follower import mirrors_followed
 from millstream.log.stream_logs import PlaceLogs
 from millstream.model.app import AppDefinition
 from millstream.places.place_address import place_at
@@ -79,7 +79,7 @@ def run(
                 finish_checks(checks)
         started = open_.enter_context(start(home, workflow, settings, say, stop, logs))
         if logs is not None and not settings.batches.available_now:
-            open_.enter_context(LogFollowing(logs, started.planner.streams, say))
+            open_.enter_context(mirrors_followed(logs, started.planner.streams, say))
         before = started.progress
         driver = Driver(home, workflow, settings.batches, started, report, say, stop)
         actions.start()

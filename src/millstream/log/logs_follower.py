@@ -7,7 +7,7 @@ often while nothing comes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -101,31 +101,30 @@ def bring_logs(
             mirror.retain()
 
 
-class LogFollowing:
-    """A context manager that follows the logs of some streams, for the run that reads them.
+@contextmanager
+def mirrors_followed(
+    logs: PlaceLogs, streams: Iterable[str], say: Callable[[str], None]
+) -> Iterator[None]:
+    """Follow the logs of some streams for the run that reads them, until the context is left.
 
     The driver notices what comes as it does with a local log: the kernel reports that files have
     changed (`input_watch`). So no batch waits for a request to the place.
     """
-
-    def __init__(self, logs: PlaceLogs, streams: Sequence[str], say: Callable[[str], None]) -> None:
-        self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(
-                target=follow_log,
-                args=(logs.mirror(stream), self._stop, say),
-                name=f"follow {stream}",
-                daemon=True,
-            )
-            for stream in streams
-        ]
-
-    def __enter__(self) -> LogFollowing:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
+    stop = threading.Event()
+    threads = [
+        threading.Thread(
+            target=follow_log,
+            args=(logs.mirror(stream), stop, say),
+            name=f"follow {stream}",
+            daemon=True,
+        )
+        for stream in streams
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
             thread.join()
