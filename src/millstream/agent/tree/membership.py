@@ -76,10 +76,7 @@ class Membership:
 
     def lost(self, wire: ServerWire) -> bool:
         with self._changed:
-            return wire.url in self._lost_urls()
-
-    def _lost_urls(self) -> set[str]:
-        return {url.rstrip("/") for url in self._member.lost}
+            return wire.url in {url.rstrip("/") for url in self._member.lost}
 
     @property
     def hosts(self) -> bool:

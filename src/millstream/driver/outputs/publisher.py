@@ -165,15 +165,13 @@ class Publisher:
                 )
         if published < committed.batch and not set(streams) & set(self._logged):
             self._home.fetch_staged(committed.staged)
-            missing = [name for name in committed.staged if not self._is_staged(name)]
+            staging = self._home.staging
+            missing = [name for name in committed.staged if not (staging / name).exists()]
             if missing and not self._is_published_in_former_logs(committed.batch):
                 raise StoreError(
-                    f"{self._home.staging / missing[0]}: is missing, and the output of batch "
+                    f"{staging / missing[0]}: is missing, and the output of batch "
                     f"{committed.batch} in it was not published; {GONE}"
                 )
-
-    def _is_staged(self, name: str) -> bool:
-        return (self._home.staging / name).exists()
 
     def _is_published_in_former_logs(self, batch: int) -> bool:
         """True if a log has output of the batch: all logs are searched, also those of streams that

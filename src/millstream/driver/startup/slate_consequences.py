@@ -166,7 +166,7 @@ def _look(
     update: Update, stored: str, store: Store, committed: Callable[[], int], sample: int | None
 ) -> _Looked:
     looked, prefix = _Looked(), slates_of(stored)
-    now = (record_type(update.slate) or JSON) if _fields(update) else None
+    now = (record_type(update.slate) or JSON) if dataclasses.is_dataclass(update.slate) else None
     for number in range(store.shards):
         with _view(store.shard(number), committed) as view:
             rows = view.scan(prefix, after_prefix(prefix), cut=len(prefix))
@@ -185,10 +185,6 @@ def _lost(update: Update, stored: SlateRow, slate: Any, now: ColumnType) -> set[
     former = former_names(update.slate)
     value = {former.get(name, name): item for name, item in value.items()}
     return set(lost_fields(value, decode_value(encode_slate(slate)), now))
-
-
-def _fields(update: Update) -> bool:
-    return dataclasses.is_dataclass(update.slate)
 
 
 def _try(update: Update, stored: str, key: str, row: bytes, view: View, looked: _Looked) -> Any:

@@ -231,7 +231,7 @@ class SharedHome(Home):
         gone: list[str] = []
         if whole or self._facts_changed:
             commit.facts = msgspec.json.encode(self.facts)
-            commit.description = self._description()
+            commit.description = read_record(self.path / DESCRIPTION)
         if whole:
             commit.manifest = ShardManifest() if state is None else state.manifest.copy()
             gone = commit.manifest.take(batch, commit.changes, commit.bases, commit.packs)
@@ -278,9 +278,6 @@ class SharedHome(Home):
             "over, or was started beside this one; this run ends, and nothing of its last batch "
             "counts"
         )
-
-    def _description(self) -> bytes | None:
-        return read_record(self.path / DESCRIPTION)
 
     def sweep(self, now: float) -> None:
         """Delete objects that were not needed for long enough, and old commits.

@@ -85,7 +85,7 @@ class StoreMirror:
         self._facts = self._checked_facts()
         self._lay_out()
         self._shards = self._shards_folder()
-        self._bring_all()
+        self._pool_map(self._bring, self.here)
         self._show()
 
     @property
@@ -231,9 +231,6 @@ class StoreMirror:
         return facts
 
     # shards
-
-    def _bring_all(self) -> None:
-        self._pool_map(self._bring, self.here)
 
     def _bring(self, shard: int) -> None:
         """Bring a shard up to date from the state that the last follower left, or restore it."""
