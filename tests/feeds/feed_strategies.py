@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from feeds.feed_runs import Record
+from collections.abc import Iterator
+
+from feeds.feed_runs import FeedRun, Record
 from hypothesis import strategies as st
 
 import millstream as ms
@@ -62,3 +64,15 @@ OPTIONS = st.builds(
     ratio=st.sampled_from([0.1, 1.0, 10.0]),
     memory=st.sampled_from(["1h", "1d"]),
 )
+
+
+def in_batches(
+    run: FeedRun, data: st.DataObject, records: list[Record]
+) -> Iterator[tuple[str, list[Record]]]:
+    """Runs records in batches of any size; after each gives a consumer, and the records left."""
+    left = list(records)
+    while left:
+        size = data.draw(st.integers(1, len(left)))
+        run.batch(left[:size])
+        left = left[size:]
+        yield data.draw(st.sampled_from(CONSUMERS)), left

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from feeds.feed_runs import FeedRun, Record, brute_force, shown
-from feeds.feed_strategies import CONSUMERS, OPTIONS, records
+from feeds.feed_strategies import CONSUMERS, OPTIONS, in_batches, records
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -242,12 +242,7 @@ def test_posts_of_sources_are_there_at_once(
     ]
     run.batch([*records, {"kind": "follow", "at": 6, "consumer": "y", "producer": "news"}])
     run.settle()
-    left = list(given)
-    while left:
-        size = data.draw(st.integers(1, len(left)))
-        run.batch(left[:size])
-        left = left[size:]
-        consumer = data.draw(st.sampled_from(CONSUMERS))
+    for consumer, left in in_batches(run, data, given):
         pending = left[: data.draw(st.integers(0, len(left)))]
         limit = data.draw(st.integers(1, 4))
         paged(run, consumer, pending, limit, brute_force(run.taken + pending, consumer))
@@ -264,12 +259,7 @@ def test_every_read_of_aggregated_producers(
     """At every batch a feed has all posts of whom is followed directly, and by way of others only
     what brute force has too; when nothing is under way, exactly that."""
     run = FeedRun(options, lane)
-    left = list(given)
-    while left:
-        size = data.draw(st.integers(1, len(left)))
-        run.batch(left[:size])
-        left = left[size:]
-        consumer = data.draw(st.sampled_from(CONSUMERS))
+    for consumer, left in in_batches(run, data, given):
         pending = left[: data.draw(st.integers(0, len(left)))]
         allowed = brute_force(run.taken + pending, consumer)
         needed = brute_force(run.taken + pending, consumer, aggregated=False)

@@ -8,7 +8,7 @@ import pytest
 from engine.disturbed import Crashing, CrashingStore, Retried
 from engine.in_process import InProcess
 from feeds.feed_runs import FeedRun, Record, brute_force, shown
-from feeds.feed_strategies import CONSUMERS, OPTIONS, records
+from feeds.feed_strategies import CONSUMERS, OPTIONS, in_batches, records
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,12 +54,7 @@ def test_feeds_after_every_recovery(
     tables are as expected."""
     run = FeedRun(options, lane)
     run.engine = disturbed(run, after)
-    left = list(given)
-    while left:
-        size = data.draw(st.integers(1, len(left)))
-        run.batch(left[:size])
-        left = left[size:]
-        consumer = data.draw(st.sampled_from(CONSUMERS))
+    for consumer, _ in in_batches(run, data, given):
         found = shown(run.query(consumer).older(None, 1_000).items)
         allowed = brute_force(run.taken, consumer)
         needed = brute_force(run.taken, consumer, aggregated=False)

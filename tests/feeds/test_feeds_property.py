@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from feeds.feed_runs import FeedRun, Record, brute_force, shown
-from feeds.feed_strategies import CONSUMERS, OPTIONS, records
+from feeds.feed_strategies import CONSUMERS, OPTIONS, in_batches, records
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,12 +23,7 @@ def test_every_read_at_every_batch(
 ) -> None:
     """As of any batch, with what is pending laid over it: whole feeds, pages older and newer."""
     run = FeedRun(options, lane)
-    left = list(given)
-    while left:
-        size = data.draw(st.integers(1, len(left)))
-        run.batch(left[:size])
-        left = left[size:]
-        consumer = data.draw(st.sampled_from(CONSUMERS))
+    for consumer, left in in_batches(run, data, given):
         pending = left[: data.draw(st.integers(0, len(left)))]
         check(run, consumer, pending, data.draw(st.integers(1, 4)))
     run.settle()

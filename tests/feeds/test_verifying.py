@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from feeds.feed_runs import NAME, FeedRun, KeptTables, Record
-from feeds.feed_strategies import CONSUMERS, OPTIONS, PRODUCERS, records
+from feeds.feed_strategies import CONSUMERS, OPTIONS, PRODUCERS, in_batches, records
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -50,11 +50,7 @@ def test_feeds_that_are_right(
         sources = data.draw(st.lists(st.sampled_from(others), unique=True))
         told = {"kind": "aggregate", "producer": producer, "sources": sources}
         left[at] = told | {"at": left[at]["at"]}
-    while left:
-        size = data.draw(st.integers(1, len(left)))
-        run.batch(left[:size])
-        left = left[size:]
-        consumer = data.draw(st.sampled_from(CONSUMERS))
+    for consumer, _ in in_batches(run, data, left):
         assert found(run, consumer) == ()
     run.settle()
     assert run.engine.progress.pending.feedback == 0
