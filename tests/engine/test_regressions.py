@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
 from typing import Any
 
+import numpy as np
 import pytest
 from engine.in_process import InProcess
 from engine.outcome import Outcome, of_engine, of_reference
@@ -342,3 +344,35 @@ def test_a_large_slate_that_is_forgotten_after_it_was_spoiled() -> None:
 
     app = app_of(update, on_timer=lambda timer, slate: None)
     assert len(check(app, [event(1), event(2), event(3), event(4)]).letters) == 1
+
+
+def test_text_and_numbers_of_a_subclass() -> None:
+    """NumPy's text is a str, but of a subclass, which no encoder takes; so are members of an
+    enumeration. Keys, streams, times, entries, and names of timers may be such."""
+
+    class Colour(StrEnum):
+        RED = "red"
+
+    class Late(IntEnum):
+        AT = 40
+
+    def update(event: ms.Event, slate: ms.Table) -> Iterator[ms.Effect]:
+        slate[np.str_("entry")] = event.ts
+        yield ms.timer(at=Late.AT, name=np.str_("one"), clock=np.str_("event"))  # type: ignore[arg-type]
+        yield ms.emit(np.str_("out"), key=np.str_("key"), ts=Late.AT)
+        yield ms.emit(key=Colour.RED)
+
+    def on_timer(timer: ms.Timer, slate: ms.Table) -> Iterator[ms.Effect]:
+        yield ms.emit(key=timer.name)
+
+    app = app_of(update, slate=ms.Table, publishes="out", on_timer=on_timer)
+    app.update("out", name="reader")(lambda event, slate: slate.update(ts=event.ts))
+    found = check(app, [event(1), event(2)], [event(5), event(30)])
+    assert found.letters == []
+    readers = {row for _, row in found.rows if row.startswith(b"Sreader")}
+    assert readers == {b"Sreader\x00key", b"Sreader\x00red", b"Sreader\x00one"}
+    app.changes("u")
+    engine = InProcess(app.workflow())
+    engine.batch([event(1)])
+    engine.settle(final=True)
+    assert engine.changes["u.changes"].entries == ["entry"]

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from millstream.errors import FunctionError
 from millstream.model.duration import Duration, instant, microseconds
-from millstream.model.path import is_unicode
+from millstream.model.path import is_unicode, plain_text
 
 Clock = Literal["event", "wall"]
 _new = tuple.__new__
@@ -131,8 +131,8 @@ def timer(
     if not is_unicode(name):
         raise FunctionError(f"timer(name=) {name!r} is not valid Unicode")
     return SetTimer(
-        name,
-        clock,
+        plain_text(name),
+        "event" if clock == "event" else "wall",
         None if at is None else instant(at),
         None if after is None else microseconds(after, "timer(after=)"),
     )

@@ -93,9 +93,21 @@ def is_unicode(text: str) -> bool:
     return True
 
 
+def plain_text(text: str) -> str:
+    """Returns a text as a plain str: no encoder takes one of a subclass, such as NumPy's.
+
+    >>> class Text(str): pass
+    >>> type(plain_text(Text("a")))
+    <class 'str'>
+    """
+    return str.__str__(text)
+
+
 def key_text(key: Any, where: str) -> str:
     """Returns a field's value as a key: text or a whole number; InputError for anything else."""
-    if isinstance(key, str | int) and not isinstance(key, bool):
+    if isinstance(key, str):
+        return plain_text(key)
+    if isinstance(key, int) and not isinstance(key, bool):
         return str(key)
     raise InputError(
         f"{where}: key must be text or a whole number; got {type(key).__name__} {shortened(key)}"

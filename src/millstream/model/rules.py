@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 from millstream.errors import FunctionError
@@ -15,7 +16,7 @@ from millstream.model.duration import TIME_LIMIT
 from millstream.model.event import END, INHERITED, Emit, Event, Forget, SetTimer
 from millstream.model.function import Function
 from millstream.model.letter_records import RecordForm
-from millstream.model.path import LONGEST_KEY, is_long_key
+from millstream.model.path import LONGEST_KEY, is_long_key, plain_text
 
 FAILURES = (Exception, SystemExit)
 """The exceptions that a user's function may raise without stopping the application."""
@@ -97,6 +98,8 @@ def emitted(function: Function, emit: Emit, event: Event, delays: Mapping[str, i
             f"emitted key must have at most {LONGEST_KEY} bytes; got one of {len(key)} characters, "
             f"{key[:40]!r} ...: use a hash of it"
         )
+    else:
+        key = plain_text(key)
     least = event.ts + max(1, delays.get(stream, 0))
     if ts is None:
         ts = least
@@ -104,7 +107,7 @@ def emitted(function: Function, emit: Emit, event: Event, delays: Mapping[str, i
         raise FunctionError(
             f"emitted ts must be whole microseconds; got {type(ts).__name__} {ts!r}"
         )
-    elif ts < least:
+    elif (ts := index(ts)) < least:
         delay = delays.get(stream, 0)
         if delay > 1:
             raise FunctionError(
@@ -132,6 +135,7 @@ def timer_time(timer: SetTimer, now: int, *, firing: bool) -> int:
         return END
     if isinstance(at, bool) or not isinstance(at, int):
         raise FunctionError(f"timer at must be whole microseconds or a datetime; got {at!r}")
+    at = index(at)
     if at < now or (firing and at == now):
         must = "later than" if firing else "at or after"
         raise FunctionError(f"timer at {at} must be {must} the current {timer.clock} time {now}")

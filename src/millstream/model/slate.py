@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from millstream.errors import DefinitionError, FunctionError
-from millstream.model.path import is_unicode
+from millstream.model.path import is_unicode, plain_text
 
 K = TypeVar("K", str, bytes)
 UNLIMITED = 1 << 62
@@ -161,11 +161,10 @@ class Table:
     def _stored(self, entry: str) -> bytes | None:
         if entry in self._changes:
             return self._changes[entry]
-        _check_entry(entry)
-        return self._entries.get(entry)
+        return self._entries.get(_entry_name(entry))
 
     def _change(self, entry: str, value: bytes | None) -> None:
-        _check_entry(entry)
+        entry = _entry_name(entry)
         if entry not in self._undo:
             self._undo[entry] = (self._changes[entry],) if entry in self._changes else None
         if entry not in self._changes:
@@ -205,13 +204,15 @@ def over_limit(size: int, limit: int) -> FunctionError:
     )
 
 
-def _check_entry(entry: object) -> None:
+def _entry_name(entry: object) -> str:
+    """Returns the name of an entry as it is stored; FunctionError if it cannot be one."""
     if not isinstance(entry, str):
         raise FunctionError(
             f"a table's entries are named by text; got {type(entry).__name__} {entry!r}"
         )
     if not (entry.isascii() or is_unicode(entry)):
         raise FunctionError(f"a table's entry {entry!r} is not valid Unicode")
+    return plain_text(entry)
 
 
 def check_slate_type(slate: type, where: str) -> None:
