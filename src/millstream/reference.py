@@ -44,9 +44,8 @@ from millstream.model.event import END, Clock, Emit, Event, Forget, SetTimer, Ti
 from millstream.model.function import Map, Update
 from millstream.model.late_notice import late_notice, late_notices
 from millstream.model.path import is_unicode
-from millstream.model.place import described
+from millstream.model.place import FAILURES, described
 from millstream.model.rules import (
-    FAILURES,
     DeadLetter,
     effects,
     emitted,

@@ -14,8 +14,7 @@ from millstream.codec import decode_value, encode_slate, encode_value, slate_cod
 from millstream.errors import SlateError
 from millstream.model.function import Update
 from millstream.model.migration import migration_path
-from millstream.model.place import described
-from millstream.model.rules import FAILURES
+from millstream.model.place import FAILURES, described
 from millstream.model.slate import Table
 
 Entries = Mapping[str, bytes]

@@ -376,3 +376,22 @@ def test_text_and_numbers_of_a_subclass() -> None:
     engine.batch([event(1)])
     engine.settle(final=True)
     assert engine.changes["u.changes"].entries == ["entry"]
+
+
+class Mute(Exception):
+    """An error without a message: asking for it raises another one."""
+
+    def __str__(self) -> str:
+        raise AttributeError("response")
+
+
+def test_an_error_that_has_no_message() -> None:
+    """It makes a dead letter like any other, with its type."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> None:
+        raise Mute
+
+    app = app_of(update)
+    check(app, [event(1)])
+    (letter,) = ms.testing.run(app, [event(1)]).dead_letters
+    assert letter.error.startswith("Mute, whose message cannot be shown (")

@@ -188,6 +188,30 @@ def test_a_function_that_raises_is_an_input_error() -> None:
     assert isinstance(raised.value.__cause__, KeyError)
 
 
+class Mute(Exception):
+    """An error whose message cannot be had."""
+
+    def __str__(self) -> str:
+        raise AttributeError("response")
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (SystemExit(3), "SystemExit: 3"),
+        (ValueError("half a pair: \ud800"), r"ValueError: half a pair: \ud800"),
+        (Mute(), "Mute, whose message cannot be shown"),
+    ],
+)
+def test_any_failure_of_a_function_is_an_input_error(error: BaseException, shown: str) -> None:
+    """Also one that would end the process, and one that cannot be written as it is."""
+
+    def key(record: Any) -> str:
+        raise error
+
+    assert refused({}, key=key) == f"source 'checkins': key: its function raised {shown}"
+
+
 def test_numeric_text_is_a_number_where_a_unit_is_given() -> None:
     """A CSV file has only text: with a unit, '1' and '1.5' are numbers; ISO text still works."""
     extract = Source("clicks", ts="at", unit="s").extractor()

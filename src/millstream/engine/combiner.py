@@ -37,8 +37,7 @@ from millstream.errors import FunctionError
 from millstream.model.algebra import Algebra
 from millstream.model.event import Event
 from millstream.model.function import Update
-from millstream.model.place import described
-from millstream.model.rules import FAILURES
+from millstream.model.place import FAILURES, described
 
 BUFFERED = 1 << 17
 """The number of events, with their values, that are buffered before they are merged."""

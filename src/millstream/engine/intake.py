@@ -36,6 +36,7 @@ from millstream.model.letter_records import (
     text_or_bytes,
 )
 from millstream.model.path import PLAIN_KEY
+from millstream.model.place import message_of
 from millstream.model.rules import DeadLetter
 from millstream.model.source import Source
 from millstream.model.time_text import time_reader
@@ -352,4 +353,4 @@ def _scale(source: Source) -> int | None:
 
 
 def _described(error: Exception) -> str:
-    return str(error) if isinstance(error, MillstreamError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, MillstreamError) else message_of(error)

@@ -26,8 +26,8 @@ from millstream.engine.plan import SOURCE, Plan, Targets
 from millstream.errors import FunctionError, LookupFailed
 from millstream.model.event import Event
 from millstream.model.function import Update
-from millstream.model.place import described
-from millstream.model.rules import FAILURES, DeadLetter
+from millstream.model.place import FAILURES, described
+from millstream.model.rules import DeadLetter
 from millstream.model.rules import effects as all_effects
 from millstream.stores.function_counts import FunctionCounts
 

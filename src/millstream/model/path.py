@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from millstream.errors import InputError
+from millstream.model.place import FAILURES, message_of
 from millstream.nearest import nearest
 
 LONGEST_KEY = 4_096
@@ -56,10 +57,8 @@ def guarded(function: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
     def pick(record: Any) -> Any:
         try:
             return function(record)
-        except Exception as error:
-            raise InputError(
-                f"{where}: its function raised {type(error).__name__}: {error}"
-            ) from error
+        except FAILURES as error:
+            raise InputError(f"{where}: its function raised {message_of(error)}") from error
 
     return pick
 

@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+FAILURES = (Exception, SystemExit)
+"""The exceptions that a user's function may raise without stopping the application."""
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 _LIBRARY = (
     *(os.path.join(sysconfig.get_path(which), "") for which in ("stdlib", "purelib", "platlib")),
@@ -81,5 +83,17 @@ def described(error: BaseException) -> str:
     """Returns an error's type and message, with the line of the user's code if there is one."""
     frame = user_frame(error)
     where = "" if frame is None else f" ({_shown(frame.filename)}:{frame.lineno} in {frame.name})"
-    text = f"{type(error).__name__}: {error}{where}"
+    return _storable(message_of(error) + where)
+
+
+def message_of(error: BaseException) -> str:
+    """Returns an error's type and message, which the user's code makes, and which may fail."""
+    name = type(error).__name__
+    try:
+        return _storable(f"{name}: {error}")
+    except FAILURES:
+        return _storable(f"{name}, whose message cannot be shown")
+
+
+def _storable(text: str) -> str:
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()

@@ -18,9 +18,6 @@ from millstream.model.function import Function
 from millstream.model.letter_records import RecordForm
 from millstream.model.path import LONGEST_KEY, is_long_key, plain_text
 
-FAILURES = (Exception, SystemExit)
-"""The exceptions that a user's function may raise without stopping the application."""
-
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:

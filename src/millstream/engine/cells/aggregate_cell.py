@@ -28,7 +28,7 @@ from millstream.engine.plan import Plan
 from millstream.engine.router import Router
 from millstream.model.algebra import Algebra
 from millstream.model.function import Update
-from millstream.model.rules import FAILURES
+from millstream.model.place import FAILURES
 from millstream.model.slate import over_limit
 from millstream.stores.contract import View
 from millstream.stores.layout import PLAIN, SLATE_HEAD, pack_slate, slate_head, unpack_slate

@@ -36,8 +36,8 @@ from millstream.engine.effects import Effects
 from millstream.errors import FunctionError
 from millstream.model.event import Event, Timer
 from millstream.model.function import Update
-from millstream.model.place import described
-from millstream.model.rules import FAILURES, DeadLetter
+from millstream.model.place import FAILURES, described
+from millstream.model.rules import DeadLetter
 from millstream.model.rules import effects as all_effects
 from millstream.model.slate import UNLIMITED, Entries, Table
 from millstream.model.workflow import OnError

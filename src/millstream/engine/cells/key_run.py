@@ -13,7 +13,7 @@ from millstream.codec import SlateCodec, decode_value, encode_value
 from millstream.engine.cells.readback import SMALL
 from millstream.engine.columns import Columns
 from millstream.model.event import END, Clock, Event, Timer
-from millstream.model.rules import FAILURES
+from millstream.model.place import FAILURES
 from millstream.model.slate import NoEntries, Table, over_limit
 from millstream.slate_versions import migrated, migrated_entries, read_slate
 from millstream.stores.layout import SlateRow, Timers, pack_slate, unpack_slate

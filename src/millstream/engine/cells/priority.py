@@ -21,8 +21,7 @@ from typing import Any
 from millstream.codec import decode_value, encode_value
 from millstream.errors import FunctionError
 from millstream.model.function import Update
-from millstream.model.place import described
-from millstream.model.rules import FAILURES
+from millstream.model.place import FAILURES, described
 from millstream.model.slate import Entries, Table
 from millstream.slate_versions import read_slate
 from millstream.stores.function_counts import Unranked

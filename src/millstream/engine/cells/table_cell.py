@@ -33,7 +33,7 @@ from millstream.engine.plan import Plan
 from millstream.engine.router import Router
 from millstream.model.function import Update
 from millstream.model.migration import former_names
-from millstream.model.rules import FAILURES
+from millstream.model.place import FAILURES
 from millstream.slate_versions import read_slate
 from millstream.stores.contract import View
 from millstream.stores.layout import PLAIN, SLATE_HEAD, pack_slate, slate_head, unpack_slate

@@ -15,7 +15,7 @@ from millstream.engine.cells.key_run import Due, Redo
 from millstream.engine.cells.readback import SMALL
 from millstream.engine.columns import Columns
 from millstream.model.event import END, Clock, Event, Timer
-from millstream.model.rules import FAILURES
+from millstream.model.place import FAILURES
 from millstream.slate_versions import migrated
 from millstream.stores.layout import Timers, pack_slate, unpack_slate
 

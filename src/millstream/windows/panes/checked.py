@@ -17,8 +17,7 @@ import msgspec
 
 from millstream.errors import FunctionError
 from millstream.model.algebra import Algebra
-from millstream.model.place import described
-from millstream.model.rules import FAILURES
+from millstream.model.place import FAILURES, described
 from millstream.windows.bounds.kinds import buckets_of, number_of, pair_of
 from millstream.windows.members import Members, in_short
 from millstream.windows.panes.message import Mark, Message, PaneManifest, Why

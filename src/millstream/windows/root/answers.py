@@ -42,8 +42,7 @@ from millstream.codec import encode_value
 from millstream.messages.answers import WindowAnswer, WindowCounts, WindowSummary
 from millstream.messages.jobs import WindowCompleteness, WindowCoverage
 from millstream.model.event import Emit, emit
-from millstream.model.place import described
-from millstream.model.rules import FAILURES
+from millstream.model.place import FAILURES, described
 from millstream.windows.accounts import NodeAccount, WindowAccount, add_counts, reason
 from millstream.windows.board.missing_panes import Missing
 from millstream.windows.bounds.estimates import Estimate

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from millstream.errors import FunctionError
-from millstream.model.place import described
-from millstream.model.rules import FAILURES
+from millstream.model.place import FAILURES, described
 from millstream.model.slate import Table
 from millstream.windows.board.pane_marks import board, pane_in, tally
 
