@@ -32,8 +32,7 @@ from millstream.engine.horizon import Lane
 from millstream.engine.latency import measure
 from millstream.engine.points import reach
 from millstream.engine.progress import Report, advanced
-from millstream.errors import MillstreamError, RunError
-from millstream.model.place import described
+from millstream.errors import MillstreamError
 from millstream.model.workflow import Workflow
 from millstream.settings.setting_parts import BatchSettings
 from millstream.stores.home import Home
@@ -218,8 +217,6 @@ class Driver:
             return step()
         except Exception as error:
             return cycle.StepFailed(error)
-        except SystemExit as error:  # it would end only this thread, and the run would wait for it
-            return cycle.StepFailed(RunError(f"a batch ended with {described(error)}"))
 
     def _next_plan(self, progress: Progress) -> BatchPlan | None:
         if self._input_changed and not self._batches.available_now:
