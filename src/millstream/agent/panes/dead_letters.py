@@ -13,6 +13,7 @@ import msgspec
 
 from millstream.durable import AppendFile
 from millstream.errors import MillstreamError
+from millstream.model.place import message_of
 
 MOST_BYTES = 16 * 1024 * 1024
 SHOWN = 1_000
@@ -78,6 +79,6 @@ class DeadLetters:
         self.kept += 1
 
 
-def words_of(error: Exception) -> str:
+def words_of(error: BaseException) -> str:
     """Returns the text of an error for a dead letter."""
-    return str(error) if isinstance(error, MillstreamError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, MillstreamError) else message_of(error)

@@ -13,10 +13,11 @@ from typing import Any
 from millstream.errors import FunctionError
 from millstream.model.algebra import Algebra
 from millstream.model.event import Event
+from millstream.model.place import FAILURES
 from millstream.windows.job import Job
 
 Partials = dict[str, Any]
-Failed = list[tuple[int, Exception]]
+Failed = list[tuple[int, BaseException]]
 """The index of each record that failed, and its error."""
 Combine = Callable[[Partials, Sequence[Any]], Failed]
 
@@ -50,7 +51,7 @@ def _counting(job: Job, algebra: Algebra) -> Combine:
         for index, record in enumerate(records):
             try:
                 keys.extend([key for key, _ in _pairs(job, record)])
-            except Exception as error:
+            except FAILURES as error:
                 failed.append((index, error))
         for key, times in Counter(keys).items():
             known, fresh = partials.get(key), counted(times)
@@ -70,7 +71,7 @@ def _merging(job: Job, algebra: Algebra) -> Combine:
             try:
                 pairs = _pairs(job, record)
                 lifted = [(key, lift(Event("", 0, key, value))) for key, value in pairs]
-            except Exception as error:
+            except FAILURES as error:
                 failed.append((index, error))
                 continue
             for key, value in lifted:
@@ -95,7 +96,7 @@ def _combining(job: Job, merge: Callable[[Any, Any], Any]) -> Combine:
                     if known is None:
                         known = get(key)
                     fresh[key] = value if known is None else merge(known, value)
-            except Exception as error:
+            except FAILURES as error:
                 failed.append((index, error))
             else:
                 partials.update(fresh)
@@ -112,7 +113,7 @@ def _keeping(job: Job) -> Combine:
         for index, record in enumerate(records):
             try:
                 pairs = _pairs(job, record)
-            except Exception as error:
+            except FAILURES as error:
                 failed.append((index, error))
                 continue
             for key, value in pairs:
