@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from millstream.spark import early_daemon
 from millstream.spark.early_daemon import suits
 
 OPENED = """
@@ -62,6 +64,16 @@ def test_an_environment_that_changes_a_process_is_refused(
 ) -> None:
     """What Spark and a shell set for their own use may differ; everything else must be equal."""
     assert suits({"A": "1", "PYTHONHASHSEED": "0"}, theirs) is is_fit
+
+
+def test_the_early_daemon_has_a_session_of_its_own(tmp_path: Path) -> None:
+    """So its workers take no part of the cores that belong to the server, in the driver's session,
+    and Ctrl-C does not reach them."""
+    daemon = early_daemon.start(str(tmp_path))
+    try:
+        assert os.getsid(daemon.pid) == os.getpgid(daemon.pid) == daemon.pid
+    finally:
+        early_daemon.end(daemon, 60)
 
 
 @pytest.mark.spark

@@ -3,9 +3,11 @@
 docs/operations.md gives the reason for each setting that is not Spark's default; the figures are in
 docs/design/2026-11-17-batches-as-spark-jobs.md.
 
-The JVM runs in a separate session, so that signals to our process group (Ctrl-C, SIGTERM of a
-service manager) reach only the driver, which then ends in order. The JVM ends when its standard
-input is closed, so it ends with this process, however that ends.
+The JVM and the workers' daemon run in sessions of their own, so that signals to our process group
+(Ctrl-C, SIGTERM of a service manager) reach only the driver, which then ends in order. And Linux
+may share the cores among sessions first (autogroup): then tasks leave the server, which is in our
+session, its part. The JVM ends when its standard input is closed, so it ends with this process,
+however that ends.
 """
 
 from __future__ import annotations

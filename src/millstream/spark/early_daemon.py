@@ -37,7 +37,7 @@ def start(folder: str) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        process_group=0,  # Ctrl-C is for the driver to handle
+        start_new_session=True,  # as the JVM, and for the same reasons: see `context`
     )
 
 
