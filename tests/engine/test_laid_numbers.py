@@ -18,6 +18,7 @@ from millstream.driver.batch_plan.next_beat import next_beat
 from millstream.engine.columns import Columns
 from millstream.engine.frames import frame_of, of_frame
 from millstream.engine.intake import Intake
+from millstream.engine.laid_values import LaidValues
 from millstream.engine.layers import Task
 from millstream.engine.plan import Plan
 from millstream.engine.progress import Report
@@ -302,3 +303,21 @@ def test_numbers_travel_as_columns(made: Callable[[], App]) -> None:
         placed = task.router.take()
         laid = {plan.functions[function].name for (function, _), c in placed.items() if c.laid}
     assert laid == {update.name for update in workflow.updates} - {"means", "expiring"}
+
+
+def test_no_lines_are_made_for_updates_that_emit_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither for those with timers nor for others: making the lines takes as long as the call."""
+    app = source("silent")
+
+    @app.update("a")
+    def plain(event: Event, slate: dict[str, Any]) -> None:
+        slate["last"] = event.value
+
+    @app.update("a", on_timer=lambda timer, slate: None)
+    def timed(event: Event, slate: dict[str, Any]) -> None:
+        slate["last"] = event.value
+
+    block = [b'{"k":"x%d","t":%d,"n":%d}' % (n % 100, n, n) for n in range(1_000)]
+    expected = outcome(app, [[block]], whole)
+    monkeypatch.delattr(LaidValues, "values")
+    assert outcome(app, [[block]], quickly) == expected

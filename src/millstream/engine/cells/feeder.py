@@ -107,7 +107,7 @@ class Feeder:
         codec, ttl, function = self.codec, self.update.ttl, self.update.function
         assert codec is not None
         effects, settled, back, is_large = self.effects, self.settled, self.back, self.is_large
-        mark, final, values = effects.mark(), len(given) - 1, piece.values
+        mark, final = effects.mark(), len(given) - 1
         try:
             if row is None:
                 slate, last, small = codec.fresh(), given[0].ts, True
@@ -123,6 +123,7 @@ class Feeder:
                     last = max(last, ts)
                 result = function(event, slate)
                 if result is not None:
+                    values = piece.values  # only now: they may have to be made
                     for effect in result if type(result) is GeneratorType else all_effects(result):
                         effects.emit(effect, event, values[start + index])
                 if index != final and not settled(slate):

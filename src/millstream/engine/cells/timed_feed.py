@@ -73,7 +73,7 @@ class TimedFeed:
         self, key: str, row: bytes | None, given: list[Event], piece: Columns, start: int
     ) -> bytes | None:
         feeder, due, ttl = self._feeder, self._due, self._ttl
-        function, version, values = feeder.update.function, feeder.update.version, piece.values
+        function, version = feeder.update.function, feeder.update.version
         effects = self._effects
         data, stored_version = b"", version
         self._key, self._called = key, False
@@ -102,7 +102,8 @@ class TimedFeed:
             if ts > self.last:
                 self.last = ts
             if result is not None:
-                if effects.apply(result, event, values[index], self.timers, None):
+                value = piece.values[index]  # only now: they may have to be made
+                if effects.apply(result, event, value, self.timers, None):
                     self._drop()
                 else:
                     self._first = _first_of(self.timers)
