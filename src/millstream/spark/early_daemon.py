@@ -94,11 +94,23 @@ def suits(ours: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
     return all(name.startswith(_OF_SPARK) for name in differing)
 
 
+def leave_out_setpgid() -> None:
+    """Leaves out the first call of `os.setpgid`: by it pyspark's daemon becomes the leader of a
+    group, as the leader of a session is already; so the system refuses it."""
+    setpgid = os.setpgid
+
+    def left_out(pid: int, group: int) -> None:
+        os.setpgid = setpgid
+
+    os.setpgid = left_out
+
+
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if take_over(sys.argv[1]):
         from millstream.spark.daemon import serve
 
+        leave_out_setpgid()
         serve()
 
 
