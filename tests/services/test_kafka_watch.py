@@ -31,7 +31,7 @@ def test_a_reader_that_is_behind_does_not_ask_for_more(kafka: KafkaBrokers, tmp_
     assert reading.take([1]) == [3]
     assert not reading._watch.is_behind
     reading.close()
-    watch = TopicWatch(where, busy_seconds=0.001, idle_seconds=3_600.0)
+    watch = TopicWatch(where, busy_seconds=0.001, behind_seconds=3_600.0)
     watch.is_behind = True
     watch.start()
     assert watch.wait(60)
@@ -41,5 +41,11 @@ def test_a_reader_that_is_behind_does_not_ask_for_more(kafka: KafkaBrokers, tmp_
     other.start()
     assert seen.wait(60)
     assert (other.ends, watch.ends) == (TopicEnds((0,), (4,)), TopicEnds((0,), (3,)))
+    asked = threading.Event()
+    watch.changed = asked.set
+    watch.is_behind = False  # asks at once
+    assert asked.wait(60)
+    assert watch.ends == other.ends
+    watch.is_behind = True
     watch.close()
     other.close()
