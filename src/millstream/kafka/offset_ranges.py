@@ -83,7 +83,7 @@ def fetched(
     kafka = library()
     key = os.getpid(), topic.options, committed
     idle = _idle.setdefault(key, [])
-    consumer = idle.pop() if idle else _consumer(kafka, topic, committed)
+    consumer = idle.pop() if idle else topic_consumer(kafka, topic, committed=committed)
     done = False
     try:
         yield from _Reading(kafka, consumer, topic, ranges).all()
@@ -96,7 +96,8 @@ def fetched(
             close_in_time(consumer)
 
 
-def _consumer(kafka: Any, topic: SourceTopic, committed: bool) -> Any:
+def topic_consumer(kafka: Any, topic: SourceTopic, *, committed: bool = True) -> Any:
+    """A consumer that is told which partitions to read, and from where."""
     settings = {**client_settings(topic.options, topic.where), **_SETTINGS}
     if not committed:
         settings["isolation.level"] = "read_uncommitted"

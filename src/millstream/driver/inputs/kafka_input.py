@@ -2,7 +2,7 @@
 
 A position is the next offset of each partition, in order of partition number; a partition that a
 position does not include yet is read from its beginning. The number of bytes between two positions
-is estimated from the size of the records that were read last.
+is estimated from the size of the records that were read last, and before that from a sample.
 
 The start of a source that has read nothing yet is written once into the store's record of the
 source. Otherwise, with `start=latest`, it would differ at each start until the first batch.
@@ -19,6 +19,7 @@ from millstream.errors import InputError, StoreError
 from millstream.kafka.client import client_settings, library
 from millstream.kafka.limited_calls import close_in_time
 from millstream.kafka.offset_ranges import SHORT_PATIENCE, removed, truncated
+from millstream.kafka.record_sizes import SAMPLE, sampled_bytes
 from millstream.kafka.topic import SourceTopic
 from millstream.kafka.topic_watch import TopicEnds, TopicWatch
 from millstream.sources.address import KAFKA
@@ -27,7 +28,7 @@ from millstream.sources.formats import InputSplit, cut_evenly
 from millstream.sources.record_log import RecordLog
 
 RECORD_BYTES = 500.0
-"""The assumed size of a record before any was read."""
+"""The assumed size of a record before any was read, if there are few or no brokers answer."""
 QUARTERS = 4
 """A partition is split into pieces of at most a quarter of the batch, or LEAST_BYTES if that is
 more."""
@@ -55,6 +56,7 @@ class KafkaInput:
         self._begin: list[int] | None = None
         self._committer: Any = None
         self._short_since: float | None = None
+        self._sampled: float | None = None
         self.record_bytes = RECORD_BYTES
         if record is not None:
             self._read_record(record)
@@ -93,8 +95,12 @@ class KafkaInput:
         return self._watch.sentences()
 
     def learn(self, record_bytes: float) -> None:
-        """Takes the average size of the records read last; 0 if that is not known."""
-        self.record_bytes = record_bytes or RECORD_BYTES
+        """Takes the average size of the records read last; 0 if that is not known.
+
+        Then a first batch of many records has a size too: otherwise large ones would fill the
+        memory, and small ones make a batch that is far smaller than it may be.
+        """
+        self.record_bytes = record_bytes or self._sample() or RECORD_BYTES
 
     def take(self, position: Sequence[int], max_bytes: int | None = None) -> Position:
         if self._known is None:
@@ -170,6 +176,18 @@ class KafkaInput:
             self._committer = None
         if self._record is not None:
             self._record.close()
+
+    def _sample(self) -> float:
+        """Returns the average size of the first records; 0 if there are few. Asks brokers once."""
+        if self._sampled is None:
+            places = {
+                number: low
+                for number, (low, end) in enumerate(zip(self.begin, self.end, strict=True))
+                if low < end
+            }
+            if sum(self.end[number] - low for number, low in places.items()) > SAMPLE:
+                self._sampled = sampled_bytes(self._topic, places)
+        return self._sampled or 0.0
 
     def _await(self) -> None:
         """Waits for the brokers' first answer; raises InputError if it does not come."""
