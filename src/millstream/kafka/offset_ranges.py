@@ -40,7 +40,8 @@ _SETTINGS = {
     # All records of a range are there already: a request need not wait, and would delay the next
     # range if it did.
     "fetch.wait.max.ms": 10,
-    "fetch.queue.backoff.ms": 1,
+    # A thread looks so often whether more must be fetched, while there is enough to process.
+    "fetch.queue.backoff.ms": 5,
     # Small, since records fetched beyond the end of a range are thrown away.
     "queued.max.messages.kbytes": 8_192,
     "queued.min.messages": 5_000,
