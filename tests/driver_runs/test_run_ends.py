@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import millstream as ms
 from millstream.driver import driver
 from millstream.driver.in_process import run
-from millstream.errors import InputError
+from millstream.errors import InputError, RunError
 from millstream.settings.settings import Settings
 from millstream.stores.reader import SlateReader
 
@@ -65,7 +66,7 @@ class Running:
         self.stop = threading.Event()
         self.error: BaseException | None = None
         self._app, self._given = app, given
-        self._thread = threading.Thread(target=self._drive)
+        self._thread = threading.Thread(target=self._drive, daemon=True)
         self._thread.start()
 
     def _drive(self) -> None:
@@ -151,3 +152,26 @@ def test_a_run_says_that_it_has_started(tmp_path: Path) -> None:
     stop.set()
     run(Held().app(), settings(tmp_path), stop=stop, running=lambda: told.append("running"))
     assert told == ["running"]
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, asyncio.CancelledError, GeneratorExit])
+def test_a_function_that_ends_its_thread_ends_the_run(
+    tmp_path: Path, kind: type[BaseException]
+) -> None:
+    """With an error that says where, and nothing of the batch is committed. It is no dead letter,
+    since such an exception is not about an event; and the run does not wait for its thread."""
+    app = ms.App("held")
+    app.source("words", key="word", ts="ts", unit="us")
+
+    @app.update("words")
+    def count(event: Any, slate: Any) -> None:
+        slate["n"] = slate.get("n", 0) + 1
+        if event.key == "wrong":
+            raise kind("over")
+
+    put(tmp_path, "right", "wrong")
+    running = Running(app, settings(tmp_path, available_now=True, final=True))
+    assert running.ended(30)
+    assert isinstance(running.error, RunError)
+    assert f"{kind.__name__}: over (" in str(running.error)
+    assert "in count)" in str(running.error)

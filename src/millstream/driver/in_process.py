@@ -22,6 +22,7 @@ from millstream.engine.progress import Report
 from millstream.errors import FunctionError, RunError
 from millstream.kafka.offset_ranges import cancel
 from millstream.model.app import AppDefinition
+from millstream.model.place import described
 from millstream.settings.settings import Settings
 
 TASKS = 2
@@ -55,6 +56,10 @@ class InProcessRunner:
             return self._run(job, lane)
         except FunctionError as error:  # as from a task on Spark
             raise RunError(str(error)) from error
+        except Exception:
+            raise
+        except BaseException as error:  # it would end only this thread, for which the run waits
+            raise RunError(f"a function ended the batch with {described(error)}") from error
 
     def _run(self, job: BatchJob, lane: Lane) -> list[Report]:
         plan = self._plan
