@@ -132,7 +132,7 @@ _COLUMNS: dict[str, dict[str, str]] = {
 _TEXTS = {"promise"}
 """Columns of words."""
 _SAYS = {
-    "in_turn": "Before events were columns (commit 58cb407) and since, measured in turn, three "
+    "in_turn": "Before events were columns (commit 58cb407) and since, measured in turn, five "
     "rounds, medians (`python -m bench.in_turn COMMIT`); 4,000,000 events in five batches, "
     "300,000 tweets for hot topics",
     "keyed_updates": "A count in a dict slate, 1,000,000 events over 100,000 uniform keys, durable "
